@@ -1,0 +1,284 @@
+// bench: tokens per second of prompts (pp) and of answers (tg), at several depths of context, with
+// bytes per step and their share of what the machine can do.
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "engine/engine.h"
+#include "environment.h"
+#include "machine.h"
+#include "roofs.h"
+#include "verb.h"
+
+namespace slip {
+namespace {
+
+struct Row {
+  std::string test;  // "pp512", "tg128"
+  int64_t depth = 0;
+  double tokens_per_second = 0;  // median of the runs
+  double spread = 0;             // largest minus smallest, relative to the median
+  // Of a decode step; prompts share their weights, so they have none.
+  uint64_t bytes_per_step = 0;
+  double gb_per_second = 0;
+  double share_of_bandwidth = 0;
+  double share_of_int8_rate = 0;
+  double share_of_roof = 0;  // of the time that the binding of the two roofs needs
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+Result<std::vector<int64_t>> parse_counts(const std::string& text, int64_t min) {
+  std::vector<int64_t> counts;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    SLIP_TRY(const uint64_t count, parse_context(part));
+    if (int64_t(count) < min) return error("\"", part, "\" is less than ", min);
+    counts.push_back(int64_t(count));
+  }
+  return counts;
+}
+
+class Bench : public Verb {
+ public:
+  Bench() : flags_("bench", "Measure tokens per second and the share of the memory's speed") {
+    flags_.positional("MODEL", &positional_model_, "A folder, a repository id or a shape");
+    model_.add_to(flags_);
+    flags_.flag("--synthetic", &synthetic_,
+                "Random weights of the published shape that MODEL names, e.g. qwen3.5-35b-a3b");
+    flags_.option("-p,--prompt-tokens", &prompts_, "N,...", "Prompt lengths to measure; empty: none");
+    flags_.option("-n,--new-tokens", &generated_, "N,...", "Answer lengths to measure; empty: none");
+    flags_.option("-d,--depth", &depths_, "N,...", "Context that is there before the test begins");
+    flags_.option("-r,--repeat", &repeat_, "N", "Runs per test; the median counts");
+    flags_.choice("-o,--output", &output_, {"table", "md", "json", "csv"}, "Format of the result");
+    flags_.flag("--json", &json_, "The same as --output json");
+    flags_.option("--save", &save_, "FILE", "Also write the JSON result to this file");
+    flags_.footer("Shapes: " + shape_list());
+  }
+  Flags& flags() override { return flags_; }
+
+  Result<int> run() override {
+    if (model_.model.empty()) model_.model = positional_model_;
+    if (json_) output_ = "json";
+    if (repeat_ < 1) return error("--repeat must be at least 1, not ", repeat_);
+    SLIP_TRY(const std::vector<int64_t> prompts, parse_counts(prompts_, 1));
+    SLIP_TRY(const std::vector<int64_t> generated, parse_counts(generated_, 1));
+    SLIP_TRY(const std::vector<int64_t> depths, parse_counts(depths_, 0));
+    SLIP_TRY(const ModelSource source, open_source());
+    SLIP_TRY(backend_, make_backend(model_));
+    EngineOptions options;
+    SLIP_TRY(options.memory, memory_request(model_));
+    int64_t longest = 1;
+    for (const int64_t depth : depths)
+      for (const auto* lengths : {&prompts, &generated})
+        for (const int64_t length : *lengths) longest = std::max(longest, depth + length);
+    if (!options.memory.context) options.memory.context = longest;
+    std::fprintf(stderr, "loading %s\n", name().c_str());
+    const Stopwatch load_clock;
+    SLIP_TRY(engine_, Engine::load(source, options, *backend_.ops, *backend_.pool,
+                                   loading_bar(name())));
+    load_seconds_ = load_clock.seconds();
+    roofs_ = measure_roofs(*backend_.pool, backend_.isa, 1.0);
+
+    for (const int64_t depth : depths) {
+      for (const int64_t length : prompts) {
+        SLIP_TRY(const Row row, measure("pp", length, depth));
+        report(row);
+      }
+      for (const int64_t length : generated) {
+        SLIP_TRY(const Row row, measure("tg", length, depth));
+        report(row);
+      }
+    }
+    // Memory speed drifts on shared machines: the better of before and after is the honest roof.
+    const Roofs after = measure_roofs(*backend_.pool, backend_.isa, 1.0);
+    roofs_.read_bytes_per_second =
+        std::max(roofs_.read_bytes_per_second, after.read_bytes_per_second);
+    roofs_.int8_products_per_second =
+        std::max(roofs_.int8_products_per_second, after.int8_products_per_second);
+    for (Row& row : rows_) fill_shares(row);
+    std::fputs(rendered().c_str(), stdout);
+    if (!save_.empty()) SLIP_TRY_STATUS(write_file_atomically(save_, dump_json(as_json(), 2) + "\n"));
+    return 0;
+  }
+
+ private:
+  static std::string shape_list() {
+    std::string names;
+    for (const std::string& shape : ModelSource::shape_names())
+      names += (names.empty() ? "" : ", ") + shape;
+    return names;
+  }
+
+  std::string name() const {
+    if (model_.model.empty()) return "minnow";
+    return synthetic_ ? model_.model : std::filesystem::path(model_.model).filename().string();
+  }
+
+  Result<ModelSource> open_source() {
+    const std::vector<std::string> shapes = ModelSource::shape_names();
+    // A shape's name alone is enough: there are no such files to confuse it with.
+    synthetic_ |= std::find(shapes.begin(), shapes.end(), model_.model) != shapes.end();
+    if (synthetic_) return ModelSource::synthetic(model_.model);
+    SLIP_TRY(const std::filesystem::path folder, locate_model(model_.model));
+    return ModelSource::open(folder);
+  }
+
+  // Any ids do: speed does not depend on them, but experts do, so they vary.
+  std::vector<int32_t> some_ids(int64_t count) const {
+    const int64_t vocabulary = engine_->model().info().vocabulary;
+    std::vector<int32_t> ids;
+    for (int64_t i = 0; i < count; ++i) ids.push_back(int32_t((i * 7919 + 13) % vocabulary));
+    return ids;
+  }
+
+  Result<Row> measure(const std::string& kind, int64_t length, int64_t depth) {
+    Row row;
+    row.test = cat(kind, length);
+    row.depth = depth;
+    std::vector<double> rates;
+    for (int64_t run = 0; run < repeat_; ++run) {
+      Session session(*engine_);
+      // At depth 0 an answer still follows one token.
+      const std::vector<int32_t> before = some_ids(kind == "tg" ? std::max<int64_t>(depth, 1) : depth);
+      SLIP_TRY_STATUS(session.feed(before));
+      const std::vector<int32_t> ids = some_ids(length);
+      const int64_t fits = std::min(length, engine_->context() - int64_t(before.size()));
+      const Stopwatch clock;
+      if (kind == "pp") {
+        SLIP_TRY_STATUS(session.feed(ids));
+      } else {
+        // The next token is read off the logits, as in use; its choice is not timed by itself.
+        int32_t id = ids[0];
+        for (int64_t i = 0; i < fits; ++i) {
+          SLIP_TRY_STATUS(session.feed({&id, 1}));
+          const auto logits = session.logits();
+          id = int32_t(std::max_element(logits.begin(), logits.end()) - logits.begin());
+        }
+      }
+      rates.push_back(double(kind == "pp" ? length : fits) / clock.seconds());
+    }
+    row.tokens_per_second = median(rates);
+    const auto [low, high] = std::minmax_element(rates.begin(), rates.end());
+    row.spread = (*high - *low) / row.tokens_per_second;
+    if (kind == "tg") {
+      cost_ = engine_->model().decode_cost(depth + length / 2, engine_->memory().kv_type);
+      row.bytes_per_step = cost_.weight_bytes + cost_.cache_bytes;
+      products_.push_back(cost_.integer_products);
+    } else {
+      products_.push_back(0);
+    }
+    return row;
+  }
+
+  void report(const Row& row) {
+    rows_.push_back(row);
+    std::fprintf(stderr, "%-6s @ %-6lld %10.1f tok/s\n", row.test.c_str(),
+                 static_cast<long long>(row.depth), row.tokens_per_second);
+  }
+
+  void fill_shares(Row& row) const {
+    if (row.bytes_per_step == 0) return;
+    const uint64_t products = products_[size_t(&row - rows_.data())];
+    const double bytes_rate = double(row.bytes_per_step) * row.tokens_per_second;
+    const double product_rate = double(products) * row.tokens_per_second;
+    row.gb_per_second = bytes_rate / 1e9;
+    row.share_of_bandwidth = bytes_rate / roofs_.read_bytes_per_second;
+    row.share_of_int8_rate = product_rate / roofs_.int8_products_per_second;
+    row.share_of_roof = std::max(row.share_of_bandwidth, row.share_of_int8_rate);
+  }
+
+  JsonObject as_json() const {
+    JsonArray rows;
+    for (const Row& row : rows_)
+      rows.push_back(JsonObject{{"test", row.test},
+                                {"depth", row.depth},
+                                {"tokens_per_second", row.tokens_per_second},
+                                {"spread", row.spread},
+                                {"bytes_per_step", row.bytes_per_step},
+                                {"gb_per_s", row.gb_per_second},
+                                {"share_of_bandwidth", row.share_of_bandwidth},
+                                {"share_of_int8_rate", row.share_of_int8_rate},
+                                {"share_of_roof", row.share_of_roof}});
+    JsonObject machine = describe_machine();
+    machine["threads"] = backend_.pool->threads();
+    machine["instruction_set"] = name_of(backend_.isa);
+    machine["read_bandwidth_gb_per_s"] = roofs_.read_bytes_per_second / 1e9;
+    machine["int8_products_per_s"] = roofs_.int8_products_per_second;
+    return {{"model", name()},
+            {"synthetic", synthetic_},
+            {"kv_cache", name_of(engine_->memory().kv_type)},
+            {"weight_bytes", engine_->model().weight_bytes()},
+            {"load_seconds", load_seconds_},
+            {"rows", std::move(rows)},
+            {"machine", std::move(machine)}};
+  }
+
+  std::string rendered() const {
+    if (output_ == "json") return dump_json(as_json()) + "\n";
+    const bool csv = output_ == "csv", md = output_ == "md";
+    std::string text;
+    const auto line = [&](const std::vector<std::string>& cells) {
+      const std::vector<int> widths{18, 7, 7, 12, 12, 8, 11, 11};
+      for (size_t i = 0; i < cells.size(); ++i) {
+        text += csv ? (i ? "," : "") : md ? (i ? " | " : "| ") : (i ? "  " : "");
+        text += csv ? cells[i] : pad(cells[i], widths[i], i < 2);
+      }
+      text += md ? " |\n" : "\n";
+    };
+    line({"model", "test", "depth", "tok/s", "MB/step", "GB/s", "% bandwidth", "% int8 rate"});
+    if (md) text += "|---|---|---|---|---|---|---|---|\n";
+    for (const Row& row : rows_) {
+      const bool decode = row.bytes_per_step > 0;
+      line({name(), row.test, cat(row.depth), fixed(row.tokens_per_second, 1),
+            decode ? fixed(double(row.bytes_per_step) / 1e6, 1) : "",
+            decode ? fixed(row.gb_per_second, 1) : "",
+            decode ? fixed(100 * row.share_of_bandwidth, 0) : "",
+            decode ? fixed(100 * row.share_of_int8_rate, 0) : ""});
+    }
+    if (!csv)
+      text += cat("\n", backend_.description, "; memory reads ",
+                  fixed(roofs_.read_bytes_per_second / 1e9, 1), " GB/s, int8 products ",
+                  fixed(roofs_.int8_products_per_second / 1e9, 0),
+                  " G/s, both measured in this run\n");
+    return text;
+  }
+
+  static std::string fixed(double value, int digits) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.*f", digits, value);
+    return text;
+  }
+  static std::string pad(std::string text, int width, bool left) {
+    if (int(text.size()) >= width) return text;
+    const std::string space(size_t(width) - text.size(), ' ');
+    return left ? text + space : space + text;
+  }
+
+  Flags flags_;
+  ModelFlags model_;
+  std::string positional_model_, prompts_ = "512", generated_ = "128", depths_ = "0,1024";
+  std::string output_ = "table", save_;
+  int64_t repeat_ = 3;
+  bool synthetic_ = false, json_ = false;
+
+  Backend backend_;
+  std::unique_ptr<Engine> engine_;
+  double load_seconds_ = 0;
+  Roofs roofs_;
+  StepCost cost_;
+  std::vector<uint64_t> products_;  // integer products of each row's step
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_bench_verb() { return std::make_unique<Bench>(); }
+
+}  // namespace slip

@@ -1,0 +1,150 @@
+#include "environment.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "checkpoint/model_location.h"
+#include "engine/memory_plan.h"
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/ref/ref_ops.h"
+
+namespace slip {
+namespace {
+
+std::filesystem::path path_from(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value ? std::filesystem::path(value) : std::filesystem::path();
+}
+
+// minnow lies beside the sources, beside an installed binary, or where the environment says.
+Result<std::filesystem::path> locate_minnow() {
+  std::vector<std::filesystem::path> places;
+  if (const auto folder = path_from("SLIPSTREAM_MINNOW"); !folder.empty())
+    places.push_back(folder);
+  std::error_code ignored;
+  const auto binary = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  if (!binary.empty()) {
+    places.push_back(binary / ".." / "share" / "slipstream" / "minnow");
+    places.push_back(binary / ".." / "models" / "minnow");
+  }
+  places.push_back(SLIP_MINNOW_DIR);
+  std::string tried;
+  for (const auto& place : places) {
+    if (std::filesystem::exists(place / "config.json", ignored)) return place;
+    tried += "\n  " + place.string();
+  }
+  return error("the default model minnow was not found; looked in:", tried,
+               "\nname a model: slipstream run FOLDER");
+}
+
+Result<Isa> chosen_isa(const std::string& name) {
+  const std::vector<Isa> available = available_isas();
+  if (name.empty()) return available.front();
+  for (const Isa isa : available) {
+    if (name == "portable" && isa == Isa::portable) return isa;
+    if (name == "avx2" && isa == Isa::avx2) return isa;
+    if (name == "avx512" && isa == Isa::avx512) return isa;
+  }
+  return error("--isa ", name, ": this processor does not have it");
+}
+
+}  // namespace
+
+void ModelFlags::add_to(Flags& flags) {
+  flags.option("-m,--model", &model, "MODEL",
+               "A folder with Hugging Face files, or a repository id in the local Hugging Face "
+               "cache; without it minnow, the model that comes along");
+  flags.option("-c,--ctx", &context, "N", "Positions the context holds, e.g. 32K");
+  flags.option("--memory", &memory, "SIZE", "Bytes the engine may use, e.g. 20G");
+  flags.choice("--kv-cache", &kv_cache, {"f32", "bf16"}, "How keys and values are kept");
+  flags.option("-t,--threads", &threads, "N", "Threads; without it all processors");
+  flags.choice("--device", &device, {"auto", "cpu"}, "Where to run");
+  flags.choice("--ops", &ops, {"fast", "ref"}, "ref: the slow reference kernels, to settle doubts");
+  flags.choice("--isa", &isa, {"", "avx512", "avx2", "portable"},
+               "Instruction set of the CPU kernels; without it the best there is");
+}
+
+Result<std::filesystem::path> locate_model(const std::string& name) {
+  if (name.empty() || name == "minnow") return locate_minnow();
+  return find_model(name, {.hf_cache_dirs = hugging_face_caches()});
+}
+
+std::vector<std::filesystem::path> hugging_face_caches() {
+  std::vector<std::filesystem::path> folders;
+  for (const char* variable : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME"})
+    if (const auto folder = path_from(variable); !folder.empty()) folders.push_back(folder);
+  if (const auto cache = path_from("XDG_CACHE_HOME"); !cache.empty())
+    folders.push_back(cache / "huggingface");
+  if (const auto home = path_from("HOME"); !home.empty())
+    folders.push_back(home / ".cache" / "huggingface");
+  return folders;
+}
+
+UserEnvironment user_environment() {
+  UserEnvironment user;
+  const auto text_from = [](const char* variable) {
+    const char* value = std::getenv(variable);
+    return std::string(value ? value : "");
+  };
+  user.no_color = !text_from("NO_COLOR").empty();
+  user.terminal = text_from("TERM");
+  std::filesystem::path state = path_from("XDG_STATE_HOME");
+  if (const auto home = path_from("HOME"); state.empty() && !home.empty())
+    state = home / ".local" / "state";
+  if (!state.empty()) user.state_dir = state / "slipstream";
+  return user;
+}
+
+Result<Backend> make_backend(const ModelFlags& flags) {
+  const int64_t threads = flags.threads.value_or(available_threads());
+  if (threads < 1 || threads > 1024) return error("--threads must be 1 to 1024, not ", threads);
+  Backend backend;
+  backend.pool = std::make_unique<ThreadPool>(int(threads));
+  SLIP_TRY(backend.isa, chosen_isa(flags.isa));
+  if (flags.ops == "ref") {
+    backend.ops = make_ref_ops();
+    backend.description = "reference kernels";
+    return backend;
+  }
+  backend.ops = make_cpu_ops(*backend.pool, backend.isa);
+  backend.description =
+      cat("cpu (", name_of(backend.isa), "), ", threads, threads == 1 ? " thread" : " threads");
+  return backend;
+}
+
+Result<MemoryRequest> memory_request(const ModelFlags& flags) {
+  MemoryRequest request;
+  request.kv = flags.kv_cache == "bf16" ? KvType::bf16 : KvType::f32;
+  if (flags.context) {
+    SLIP_TRY(const uint64_t context, parse_context(*flags.context));
+    request.context = int64_t(context);
+  }
+  if (flags.memory) {
+    SLIP_TRY(request.budget, parse_size(*flags.memory));
+  }
+  return request;
+}
+
+LoadProgress loading_bar(const std::string& what) {
+  if (!::isatty(STDERR_FILENO)) return {};
+  return [what, clock = Stopwatch(), shown = -1.0](uint64_t done, uint64_t total) mutable {
+    constexpr double kPatience = 0.5, kInterval = 0.1;
+    constexpr int kWidth = 30;
+    const double now = clock.seconds();
+    const bool last = done == total;
+    if (now < kPatience || (!last && now - shown < kInterval)) return;
+    shown = now;
+    const double share = total ? double(done) / double(total) : 1;
+    std::string bar(size_t(share * kWidth), '#');
+    bar.resize(kWidth, '.');
+    std::fprintf(stderr, "\rloading %s [%s] %3.0f %%  %s  %.1f GB/s ", what.c_str(), bar.c_str(),
+                 100 * share, describe_bytes(done).c_str(), double(done) / 1e9 / now);
+    if (last) std::fputs("\r\033[K", stderr);
+    std::fflush(stderr);
+  };
+}
+
+}  // namespace slip

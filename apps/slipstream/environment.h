@@ -1,0 +1,60 @@
+// The only reader of environment variables, and the only chooser of a backend.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/threads.h"
+#include "engine/engine.h"
+#include "flags.h"
+#include "kernels/cpu/simd/isa.h"
+#include "kernels/ops.h"
+
+namespace slip {
+
+// Flags that every verb with a model has.
+struct ModelFlags {
+  std::string model;             // folder, Hugging Face repo id, or empty for minnow
+  std::string device = "auto";   // auto, cpu
+  std::string ops = "fast";      // fast, ref
+  std::string isa;               // empty: the best there is
+  std::optional<int64_t> threads;
+  std::optional<std::string> context;
+  std::optional<std::string> memory;
+  std::string kv_cache = "f32";
+
+  void add_to(Flags& flags);
+};
+
+// Where a model name leads: an existing folder or a repository in the local Hugging Face cache.
+Result<std::filesystem::path> locate_model(const std::string& name);
+
+// The Hugging Face cache folders that locate_model() looks through, in this order.
+std::vector<std::filesystem::path> hugging_face_caches();
+
+// What the environment says about the person and the terminal.
+struct UserEnvironment {
+  bool no_color = false;              // NO_COLOR is set
+  std::string terminal;               // TERM; empty or "dumb": it understands no escape sequences
+  std::filesystem::path state_dir;    // where slipstream may keep its history; may be empty
+};
+UserEnvironment user_environment();
+
+// A pool and a backend; the order of the members is the order of their lives.
+struct Backend {
+  std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<Ops> ops;
+  Isa isa = Isa::portable;
+  std::string description;  // "cpu (AVX2), 2 threads"
+};
+Result<Backend> make_backend(const ModelFlags& flags);
+
+Result<MemoryRequest> memory_request(const ModelFlags& flags);
+
+// Draws a bar on stderr when that is a terminal and loading takes longer than a moment.
+LoadProgress loading_bar(const std::string& what);
+
+}  // namespace slip

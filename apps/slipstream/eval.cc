@@ -1,0 +1,89 @@
+#include "eval.h"
+
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "models/model_source.h"
+
+namespace slip {
+namespace {
+
+// Rows of logits computed together; 64 rows of a 248,320-token vocabulary are 64 MB.
+constexpr int64_t kEvaluationRows = 64;
+
+Result<std::vector<int32_t>> ids_from(const Json& json, const std::string& path) {
+  std::vector<int32_t> ids;
+  for (const Json& value : json.get_array()) {
+    if (!value.is_int64() || value.get_int64() < 0 || value.get_int64() > INT32_MAX)
+      return error(path, ": expected a list of token ids, found ", describe_json_kind(value));
+    ids.push_back(int32_t(value.get_int64()));
+  }
+  return ids;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<int32_t>>> read_id_lists(const std::string& path) {
+  SLIP_TRY(const std::string text, read_text_file(path));
+  SLIP_TRY(const Json json, parse_json(text, path));
+  if (!json.is_array())
+    return error(path, ": expected a list of token ids, found ", describe_json_kind(json));
+  std::vector<std::vector<int32_t>> lists;
+  const JsonArray& array = json.get_array();
+  if (!array.empty() && array[0].is_array()) {
+    for (const Json& list : array) {
+      if (!list.is_array())
+        return error(path, ": expected a list of lists, found ", describe_json_kind(list));
+      SLIP_TRY(std::vector<int32_t> ids, ids_from(list, path));
+      lists.push_back(std::move(ids));
+    }
+    return lists;
+  }
+  SLIP_TRY(std::vector<int32_t> ids, ids_from(json, path));
+  lists.push_back(std::move(ids));
+  return lists;
+}
+
+Result<std::vector<int32_t>> read_ids(const std::string& path) {
+  SLIP_TRY(std::vector<std::vector<int32_t>> lists, read_id_lists(path));
+  if (lists.size() != 1 || lists[0].empty())
+    return error(path, ": expected one list of at least one token id");
+  return std::move(lists[0]);
+}
+
+std::string read_stdin() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+Result<Evaluation> load_for_evaluation(const ModelFlags& flags, bool with_mtp, int64_t context) {
+  Evaluation evaluation;
+  SLIP_TRY(const std::filesystem::path folder, locate_model(flags.model));
+  SLIP_TRY(const ModelSource source, ModelSource::open(folder));
+  SLIP_TRY(evaluation.backend, make_backend(flags));
+  EngineOptions options;
+  SLIP_TRY(options.memory, memory_request(flags));
+  if (!options.memory.context) options.memory.context = context;
+  options.with_mtp = with_mtp;
+  options.max_rows = kEvaluationRows;
+  options.logit_rows = kEvaluationRows;
+  SLIP_TRY(evaluation.engine,
+           Engine::load(source, options, *evaluation.backend.ops, *evaluation.backend.pool,
+                        loading_bar(folder.filename().string())));
+  return evaluation;
+}
+
+std::vector<std::unique_ptr<Verb>> make_eval_verbs() {
+  std::vector<std::unique_ptr<Verb>> verbs;
+  verbs.push_back(make_eval_logits_verb());
+  verbs.push_back(make_eval_mtp_verb());
+  verbs.push_back(make_eval_ppl_verb());
+  verbs.push_back(make_eval_tokenize_verb());
+  verbs.push_back(make_eval_detokenize_verb());
+  verbs.push_back(make_eval_render_verb());
+  return verbs;
+}
+
+}  // namespace slip

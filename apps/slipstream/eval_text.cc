@@ -1,0 +1,124 @@
+// eval tokenize, eval detokenize, eval render: the text side, from standard input.
+#include <cstdio>
+
+#include "base/json.h"
+#include "eval.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace slip {
+namespace {
+
+// Only a model's name; weights are not touched.
+class TextVerb : public Verb {
+ public:
+  TextVerb(const std::string& name, const std::string& summary) : flags_(name, summary) {
+    flags_.option("-m,--model", &model_, "MODEL", "A folder, a repository id, or minnow");
+    flags_.flag("--json", &json_, "Print a JSON object (always on)");
+  }
+  Flags& flags() override { return flags_; }
+
+ protected:
+  static int print(const JsonObject& object) {
+    std::printf("%s\n", dump_json(object).c_str());
+    return 0;
+  }
+
+  Flags flags_;
+  std::string model_;
+
+ private:
+  bool json_ = true;
+};
+
+class EvalTokenize : public TextVerb {
+ public:
+  EvalTokenize() : TextVerb("eval tokenize", "Token ids of the text on standard input") {}
+
+  Result<int> run() override {
+    SLIP_TRY(const std::filesystem::path folder, locate_model(model_));
+    SLIP_TRY(const Tokenizer tokenizer, Tokenizer::load(folder));
+    JsonArray ids;
+    for (const int32_t id : tokenizer.encode(read_stdin())) ids.emplace_back(id);
+    return print({{"ids", std::move(ids)}});
+  }
+};
+
+class EvalDetokenize : public TextVerb {
+ public:
+  EvalDetokenize() : TextVerb("eval detokenize", "Text of the JSON list of ids on standard input") {
+    flags_.flag("--skip-special", &skip_special_, "Leave special tokens out");
+  }
+
+  Result<int> run() override {
+    SLIP_TRY(const std::filesystem::path folder, locate_model(model_));
+    SLIP_TRY(const Tokenizer tokenizer, Tokenizer::load(folder));
+    SLIP_TRY(const Json json, parse_json(read_stdin(), "standard input"));
+    // A list, or what eval tokenize prints.
+    const Json* list = &json;
+    if (json.is_object() && json.get_object().contains("ids")) list = &json.at("ids");
+    if (!list->is_array())
+      return error("standard input: expected a list of ids, found ", describe_json_kind(*list));
+    std::vector<int32_t> ids;
+    for (const Json& id : list->get_array()) {
+      if (!id.is_int64() || id.get_int64() < INT32_MIN || id.get_int64() > INT32_MAX)
+        return error("standard input: expected token ids, found ", describe_json_kind(id));
+      ids.push_back(int32_t(id.get_int64()));
+    }
+    return print({{"text", tokenizer.decode(ids, skip_special_)}});
+  }
+
+ private:
+  bool skip_special_ = false;
+};
+
+class EvalRender : public TextVerb {
+ public:
+  EvalRender()
+      : TextVerb("eval render", "Prompt text of the request (messages, tools, flags) on stdin") {
+    flags_.footer(
+        "The request is {\"messages\": [...], \"tools\": [...], \"flags\": {...},\n"
+        "\"add_generation_prompt\": true}; further keys are template variables too.");
+  }
+
+  Result<int> run() override {
+    SLIP_TRY(const std::filesystem::path folder, locate_model(model_));
+    SLIP_TRY(const ChatTemplate chat, ChatTemplate::load(folder));
+    SLIP_TRY(const Json json, parse_json(read_stdin(), "standard input"));
+    if (!json.is_object())
+      return error("standard input: expected an object, found ", describe_json_kind(json));
+    ChatTemplate::Request request;
+    const auto take_list = [](const Json& value, const char* key,
+                              JsonArray& into) -> Status {
+      if (value.is_null()) return {};
+      if (!value.is_array())
+        return error("standard input: ", key, ": expected a list, found ",
+                     describe_json_kind(value));
+      into = value.get_array();
+      return {};
+    };
+    for (const auto& [key, value] : json.get_object()) {
+      if (key == "messages") {
+        SLIP_TRY_STATUS(take_list(value, "messages", request.messages));
+      } else if (key == "tools") {
+        SLIP_TRY_STATUS(take_list(value, "tools", request.tools));
+      } else if (key == "flags" && value.is_object()) {
+        for (const auto& [name, flag] : value.get_object()) request.flags[name] = flag;
+      } else if (key == "add_generation_prompt" && value.is_bool()) {
+        request.add_generation_prompt = value.get_bool();
+      } else if (key != "name" && key != "expect" && key != "error") {
+        request.flags[key] = value;
+      }
+    }
+    SLIP_TRY(const std::string text, chat.render(request));
+    return print({{"text", text}});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_eval_tokenize_verb() { return std::make_unique<EvalTokenize>(); }
+std::unique_ptr<Verb> make_eval_detokenize_verb() { return std::make_unique<EvalDetokenize>(); }
+std::unique_ptr<Verb> make_eval_render_verb() { return std::make_unique<EvalRender>(); }
+
+}  // namespace slip

@@ -1,0 +1,59 @@
+// inspect: what a checkpoint holds and needs.
+#include <algorithm>
+#include <cstdio>
+
+#include "environment.h"
+#include "inspect_report.h"
+#include "verb.h"
+
+namespace slip {
+namespace {
+
+class Inspect : public Verb {
+ public:
+  Inspect() : flags_("inspect", "What a checkpoint holds and what it takes to run it") {
+    flags_.positional("MODEL", &model_, "A folder, a repository id or a shape; without it minnow");
+    flags_.option("-m,--model", &model_flag_, "MODEL", "The same as MODEL");
+    flags_.choice("--kv-cache", &kv_cache_, {"f32", "bf16"}, "How keys and values are kept");
+    flags_.flag("--json", &json_, "Print a JSON object");
+    std::string shapes;
+    for (const std::string& name : ModelSource::shape_names()) shapes += "\n  " + name;
+    flags_.footer("Reads headers only, so it is quick on files of any size. Shapes:" + shapes);
+  }
+  Flags& flags() override { return flags_; }
+
+  Result<int> run() override {
+    InspectRequest request;
+    request.name = model_.empty() ? model_flag_ : model_;
+    if (request.name.empty()) request.name = "minnow";
+    request.kv = kv_cache_ == "bf16" ? KvType::bf16 : KvType::f32;
+    const std::vector<std::string> shapes = ModelSource::shape_names();
+    std::error_code ignored;
+    const bool shape = std::find(shapes.begin(), shapes.end(), request.name) != shapes.end() &&
+                       !std::filesystem::exists(request.name, ignored);
+    if (!shape) {
+      SLIP_TRY(request.folder, locate_model(request.name));
+    }
+    SLIP_TRY(const Backend backend, make_backend({}));
+    SLIP_TRY(InspectReport report, inspect_model(request, *backend.ops));
+    report.backend = backend.description;
+    if (json_) {
+      std::printf("%s\n", dump_json(report_json(report)).c_str());
+    } else {
+      std::fputs(report_text(report).c_str(), stdout);
+    }
+    return 0;
+  }
+
+ private:
+  Flags flags_;
+  std::string model_, model_flag_;
+  std::string kv_cache_ = "f32";
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_inspect_verb() { return std::make_unique<Inspect>(); }
+
+}  // namespace slip

@@ -1,0 +1,146 @@
+#include <cstdio>
+
+#include "engine/memory_plan.h"
+#include "inspect_report.h"
+#include "run_stats.h"
+
+namespace slip {
+namespace {
+
+// "122.1 B", "38.7 M"
+std::string describe_count(uint64_t count) {
+  char text[32];
+  if (count >= 1'000'000'000) {
+    std::snprintf(text, sizeof(text), "%.1f B", double(count) / 1e9);
+  } else {
+    std::snprintf(text, sizeof(text), "%.1f M", double(count) / 1e6);
+  }
+  return text;
+}
+
+std::string right(const std::string& text, size_t width) {
+  return text.size() >= width ? text : std::string(width - text.size(), ' ') + text;
+}
+
+std::string left(const std::string& text, size_t width) {
+  return text.size() >= width ? text : text + std::string(width - text.size(), ' ');
+}
+
+void print_row(std::string& out, const std::string& name, const std::string& value) {
+  out += left(name, 18) + value + "\n";
+}
+
+void print_tensors(std::string& out, const InspectReport& report) {
+  out += cat("\n", report.folder.empty() ? "Tensors as such files store them" : "Tensors as stored",
+             "\n");
+  for (const auto& [tensor_class, formats] : report.stored) {
+    std::string name = name_of(tensor_class);
+    for (const auto& [format, sized] : formats) {
+      out += cat("  ", left(name, 18), left(format, 8), right(describe_bytes(sized.bytes), 11),
+                 right(with_commas(int64_t(sized.tensors)), 9), " tensors\n");
+      name.clear();
+    }
+  }
+  out += cat("  ", left("total", 26), right(describe_bytes(report.stored_bytes), 11), "\n");
+}
+
+void print_needs(std::string& out, const InspectReport& report) {
+  out += cat("\nMemory for one user (", name_of(report.kv), " keys and values)\n");
+  out += cat("  ", right("context", 9), right("weights", 12), right("working", 11),
+             right("state", 11), right("keys, values", 14), right("total", 12), "\n");
+  for (const ContextNeed& need : report.needs)
+    out += cat("  ", right(with_commas(need.context), 9),
+               right(describe_bytes(report.weight_bytes), 12),
+               right(describe_bytes(report.activation_bytes), 11),
+               right(describe_bytes(report.state_bytes), 11), right(describe_bytes(need.kv), 14),
+               right(describe_bytes(need.total), 12), "\n");
+  if (report.has_mtp)
+    out += cat("  The MTP layer adds ", describe_bytes(report.mtp_bytes), " when drafting is on.\n");
+}
+
+}  // namespace
+
+std::string report_text(const InspectReport& report) {
+  std::string out;
+  print_row(out, "model", report.name);
+  if (report.folder.empty()) {
+    print_row(out, "files", "none: a published shape, as INT4 files would hold it");
+  } else {
+    print_row(out, "folder", report.folder);
+  }
+  print_row(out, "type", report.info.family);
+  print_row(out, "parameters",
+            cat(describe_count(report.parameters), ", of which a token meets ",
+                describe_count(report.active_parameters)));
+  print_row(out, "layers",
+            cat(report.info.layers, ": ", report.delta_net_layers, " delta net, ",
+                report.attention_layers, " attention"));
+  if (report.experts > 0)
+    print_row(out, "experts",
+              cat(report.experts, " per layer, ", report.experts_per_token,
+                  " per token, and a shared one"));
+  print_row(out, "hidden size", with_commas(report.info.hidden));
+  print_row(out, "vocabulary", with_commas(report.info.vocabulary));
+  print_row(out, "context", cat("up to ", with_commas(report.info.max_context)));
+  print_row(out, "MTP layer", report.has_mtp ? "yes" : "no");
+  print_tensors(out, report);
+
+  out += cat("\nOn ", report.backend, "\n");
+  for (const auto& [format, bytes] : report.formats)
+    out += cat("  ", left(name_of(format), 18), right(describe_bytes(bytes), 11), "  ",
+               path_of(format), "\n");
+  out += cat("  A token reads ", describe_bytes(report.active_bytes_per_token),
+             " of weights.\n");
+  print_needs(out, report);
+  if (!report.notes.empty()) out += "\nNotes\n";
+  for (const std::string& note : report.notes) out += "  " + note + "\n";
+  return out;
+}
+
+JsonObject report_json(const InspectReport& report) {
+  JsonArray tensors, formats, needs, notes;
+  for (const auto& [tensor_class, by_format] : report.stored)
+    for (const auto& [format, sized] : by_format)
+      tensors.push_back(JsonObject{{"class", name_of(tensor_class)},
+                                   {"format", format},
+                                   {"tensors", sized.tensors},
+                                   {"bytes", sized.bytes}});
+  for (const auto& [format, bytes] : report.formats)
+    formats.push_back(JsonObject{
+        {"format", name_of(format)}, {"bytes", bytes}, {"kernels", path_of(format)}});
+  for (const ContextNeed& need : report.needs)
+    needs.push_back(JsonObject{{"context", need.context},
+                               {"weights", report.weight_bytes},
+                               {"activations", report.activation_bytes},
+                               {"state", report.state_bytes},
+                               {"kv", need.kv},
+                               {"total", need.total}});
+  for (const std::string& note : report.notes) notes.emplace_back(note);
+  JsonObject object{{"model", report.name},
+                    {"model_type", report.info.family},
+                    {"parameters", report.parameters},
+                    {"active_parameters", report.active_parameters},
+                    {"layers", JsonObject{{"total", report.info.layers},
+                                          {"delta_net", report.delta_net_layers},
+                                          {"attention", report.attention_layers}}},
+                    {"experts", report.experts},
+                    {"experts_per_token", report.experts_per_token},
+                    {"hidden", report.info.hidden},
+                    {"vocabulary", report.info.vocabulary},
+                    {"max_context", report.info.max_context},
+                    {"mtp", report.has_mtp},
+                    {"tensors", std::move(tensors)},
+                    {"stored_bytes", report.stored_bytes},
+                    {"backend", report.backend},
+                    {"formats", std::move(formats)},
+                    {"weight_bytes", report.weight_bytes},
+                    {"mtp_bytes", report.mtp_bytes},
+                    {"active_bytes_per_token", report.active_bytes_per_token},
+                    {"kv_type", name_of(report.kv)},
+                    {"memory", std::move(needs)},
+                    {"notes", std::move(notes)}};
+  if (!report.folder.empty()) object["folder"] = report.folder;
+  return object;
+}
+
+}  // namespace slip

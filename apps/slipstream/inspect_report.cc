@@ -1,0 +1,178 @@
+#include "inspect_report.h"
+
+#include <algorithm>
+
+#include "checkpoint/config_reader.h"
+
+namespace slip {
+namespace {
+
+constexpr int64_t kContexts[] = {4096, 32768, 262144};
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+// The format a stored tensor belongs to: scales and zero points count with their matrix.
+std::string stored_format(const StoredTensor& tensor) {
+  for (const char* suffix : {".qweight", ".qzeros", ".scales", ".g_idx"})
+    if (tensor.name.ends_with(suffix)) return "int4";
+  if (tensor.name.ends_with(".weight_scale_inv")) return "fp8";
+  switch (tensor.type) {
+    case StoredType::bf16: return "bf16";
+    case StoredType::f16: return "f16";
+    case StoredType::f32: return "f32";
+    case StoredType::f8_e4m3: return "fp8";
+    default: return std::string(stored_type_name(tensor.type));
+  }
+}
+
+struct ExpertCounts {
+  int64_t experts = 0, per_token = 0;
+};
+
+Result<ExpertCounts> expert_counts(const InspectRequest& request) {
+  std::optional<qwen3_5::Config> config;
+  if (request.folder) {
+    SLIP_TRY(const JsonObject json, read_config_json(*request.folder));
+    SLIP_TRY(config, qwen3_5::read_config(json, (*request.folder / "config.json").string()));
+  } else {
+    config = qwen3_5::shape_by_name(request.name);
+  }
+  if (!config || !config->experts) return ExpertCounts{};
+  return ExpertCounts{config->experts->experts, config->experts->top_k};
+}
+
+Status add_stored(const InspectRequest& request, const ModelPlan& plan, InspectReport& report) {
+  const auto add = [&](const std::string& name, const std::string& format, uint64_t bytes) {
+    SizedTensors& sized = report.stored[class_of_tensor(name)][format];
+    ++sized.tensors;
+    sized.bytes += bytes;
+    report.stored_bytes += bytes;
+  };
+  if (!request.folder) {
+    // Vectors are kept as f32 and published as bf16.
+    for (const PlacedWeight& weight : plan.weights) {
+      const bool vector = weight.info.format == WeightFormat::f32;
+      add(weight.name, vector ? "bf16" : name_of(weight.info.format),
+          vector ? 2 * uint64_t(weight.info.in) : plain_bytes(weight.info));
+    }
+    return {};
+  }
+  SLIP_TRY(const Checkpoint checkpoint, Checkpoint::open(*request.folder));
+  for (const StoredTensor& tensor : checkpoint.tensors())
+    add(tensor.name, stored_format(tensor), tensor.data.size());
+  return {};
+}
+
+void add_weights(const ModelPlan& plan, InspectReport& report) {
+  bool has_head = false;
+  for (const PlacedWeight& weight : plan.weights)
+    has_head |= class_of_tensor(weight.name) == TensorClass::head;
+  const double routed_share =
+      report.experts > 0 ? double(report.experts_per_token) / double(report.experts) : 1;
+  double active_parameters = 0, active_bytes = 0;
+  for (const PlacedWeight& weight : plan.weights) {
+    const TensorClass tensor_class = class_of_tensor(weight.name);
+    const auto parameters = uint64_t(weight.info.out) * uint64_t(weight.info.in);
+    if (tensor_class == TensorClass::mtp) {
+      report.mtp_bytes += weight.bytes;
+      continue;
+    }
+    report.parameters += parameters;
+    report.weight_bytes += weight.bytes;
+    if (weight.info.out > 1) report.formats[weight.info.format] += weight.bytes;
+    double share = 1;
+    if (tensor_class == TensorClass::routed_experts) share = routed_share;
+    // One row is looked up, unless the table is the head too.
+    if (tensor_class == TensorClass::embedding && has_head) share = 1.0 / double(weight.info.out);
+    active_parameters += share * double(parameters);
+    active_bytes += share * double(weight.bytes);
+  }
+  report.active_parameters = uint64_t(active_parameters);
+  report.active_bytes_per_token = uint64_t(active_bytes);
+}
+
+}  // namespace
+
+const char* name_of(TensorClass tensor_class) {
+  switch (tensor_class) {
+    case TensorClass::embedding: return "embedding";
+    case TensorClass::head: return "head";
+    case TensorClass::attention: return "attention";
+    case TensorClass::delta_net: return "delta net";
+    case TensorClass::routed_experts: return "routed experts";
+    case TensorClass::shared_experts: return "shared experts";
+    case TensorClass::router: return "router";
+    case TensorClass::mlp: return "mlp";
+    case TensorClass::norms: return "norms";
+    case TensorClass::mtp: return "mtp";
+    case TensorClass::vision: return "vision (not used)";
+    case TensorClass::other: return "other";
+  }
+  unreachable("TensorClass");
+}
+
+TensorClass class_of_tensor(const std::string& name) {
+  if (name.starts_with("mtp.") || contains(name, ".mtp.")) return TensorClass::mtp;
+  if (name.starts_with("visual.") || contains(name, ".visual.")) return TensorClass::vision;
+  if (contains(name, "embed_tokens")) return TensorClass::embedding;
+  if (contains(name, "lm_head")) return TensorClass::head;
+  if (contains(name, "shared_expert")) return TensorClass::shared_experts;
+  if (contains(name, ".experts.")) return TensorClass::routed_experts;
+  if (contains(name, ".mlp.gate.") || name.ends_with(".mlp.gate")) return TensorClass::router;
+  if (contains(name, ".mlp.")) return TensorClass::mlp;
+  if (contains(name, "norm.")) return TensorClass::norms;
+  if (contains(name, ".self_attn.")) return TensorClass::attention;
+  if (contains(name, ".linear_attn.")) return TensorClass::delta_net;
+  return TensorClass::other;
+}
+
+std::string path_of(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::int4_group:
+    case WeightFormat::int8_row: return "int8 activations, integer dot products";
+    case WeightFormat::f32:
+    case WeightFormat::bf16:
+    case WeightFormat::f16:
+    case WeightFormat::fp8_block: return "f32 activations";
+  }
+  unreachable("WeightFormat");
+}
+
+Result<InspectReport> inspect_model(const InspectRequest& request, const Ops& ops) {
+  InspectReport report;
+  report.name = request.name;
+  if (request.folder) report.folder = request.folder->string();
+  SLIP_TRY(const ModelSource source, request.folder ? ModelSource::open(*request.folder)
+                                                    : ModelSource::synthetic(request.name));
+  SLIP_TRY(const ModelPlan plan, source.plan({.with_mtp = true}, ops));
+  SLIP_TRY(const ExpertCounts counts, expert_counts(request));
+  report.info = plan.info;
+  report.has_mtp = source.has_mtp();
+  report.notes = source.notes();
+  report.experts = counts.experts;
+  report.experts_per_token = counts.per_token;
+  for (int64_t layer = 0; layer < plan.info.layers; ++layer) {
+    const bool attention = std::holds_alternative<PagedKvSpec>(plan.cache_specs[size_t(layer)]);
+    ++(attention ? report.attention_layers : report.delta_net_layers);
+  }
+  SLIP_TRY_STATUS(add_stored(request, plan, report));
+  add_weights(plan, report);
+
+  report.activation_bytes = plan.activation_bytes;
+  report.kv = request.kv;
+  const auto specs = std::span(plan.cache_specs).first(size_t(plan.info.layers));
+  const CacheCost cost = cache_cost(specs, request.kv);
+  report.state_bytes = cost.bytes_per_sequence;
+  for (const int64_t context : kContexts) {
+    if (context > plan.info.max_context) continue;
+    ContextNeed need{.context = context};
+    need.kv = uint64_t((context + kPageLen - 1) / kPageLen) * cost.bytes_per_page;
+    need.total = report.weight_bytes + report.activation_bytes + report.state_bytes + need.kv;
+    report.needs.push_back(need);
+  }
+  return report;
+}
+
+}  // namespace slip

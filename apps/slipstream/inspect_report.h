@@ -1,0 +1,83 @@
+// What a checkpoint holds and what running it takes, gathered without loading a weight.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "models/model_source.h"
+
+namespace slip {
+
+// What tensors are for. The order is that of the table.
+enum class TensorClass {
+  embedding,
+  head,
+  attention,
+  delta_net,
+  routed_experts,
+  shared_experts,
+  router,
+  mlp,
+  norms,
+  mtp,
+  vision,
+  other,
+};
+const char* name_of(TensorClass tensor_class);
+
+// By the names that Hugging Face files use.
+TensorClass class_of_tensor(const std::string& name);
+
+struct SizedTensors {
+  uint64_t tensors = 0;
+  uint64_t bytes = 0;
+};
+
+// Memory of one user at a length of context.
+struct ContextNeed {
+  int64_t context = 0;
+  uint64_t kv = 0;
+  uint64_t total = 0;
+};
+
+struct InspectReport {
+  std::string name, folder;  // no folder: a shape
+  ModelInfo info;
+  int64_t attention_layers = 0, delta_net_layers = 0;
+  int64_t experts = 0, experts_per_token = 0;
+  bool has_mtp = false;
+  uint64_t parameters = 0;         // of the text model with its head, without MTP
+  uint64_t active_parameters = 0;  // that one token meets
+  // As the files store them; for a shape as they would.
+  std::map<TensorClass, std::map<std::string, SizedTensors>> stored;
+  uint64_t stored_bytes = 0;
+  // As they run here.
+  std::string backend;
+  uint64_t weight_bytes = 0, activation_bytes = 0, state_bytes = 0;
+  uint64_t mtp_bytes = 0;               // more, when drafting
+  uint64_t active_bytes_per_token = 0;  // weights that a decode step reads, MTP not included
+  KvType kv = KvType::f32;
+  std::vector<ContextNeed> needs;
+  std::map<WeightFormat, uint64_t> formats;  // matrices of the text model, by format
+  std::vector<std::string> notes;
+};
+
+struct InspectRequest {
+  std::string name;                             // as the person wrote it
+  std::optional<std::filesystem::path> folder;  // none: `name` is a shape
+  KvType kv = KvType::f32;
+};
+Result<InspectReport> inspect_model(const InspectRequest& request, const Ops& ops);
+
+// Which kernels a format meets on this backend: "int8 activations", "f32 activations".
+std::string path_of(WeightFormat format);
+
+JsonObject report_json(const InspectReport& report);
+std::string report_text(const InspectReport& report);
+
+}  // namespace slip

@@ -1,0 +1,81 @@
+#include "line_editor_history.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/files.h"
+
+namespace slip {
+namespace {
+
+constexpr size_t kMaxEntries = 2000;
+constexpr uint64_t kMaxFileBytes = 4 << 20;
+
+// One entry per line of the file, so its own line breaks are escaped.
+std::string escaped(const std::string& entry) {
+  std::string line;
+  for (const char byte : entry) {
+    if (byte == '\\') {
+      line += "\\\\";
+    } else if (byte == '\n') {
+      line += "\\n";
+    } else {
+      line += byte;
+    }
+  }
+  return line;
+}
+
+std::string unescaped(std::string_view line) {
+  std::string entry;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const bool escape = line[i] == '\\' && i + 1 < line.size();
+    if (escape) ++i;
+    entry += escape && line[i] == 'n' ? '\n' : line[i];
+  }
+  return entry;
+}
+
+void append_line(const std::filesystem::path& file, const std::string& line) {
+  std::error_code ignored;
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  // One write, so that lines of two chats do not mix; for the owner's eyes only.
+  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (descriptor < 0) return;
+  const std::string bytes = line + "\n";
+  [[maybe_unused]] const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+  ::close(descriptor);
+}
+
+}  // namespace
+
+LineHistory::LineHistory(std::filesystem::path file) : file_(std::move(file)) {
+  if (file_.empty() || !std::filesystem::exists(file_)) return;
+  const Result<std::string> content = read_text_file(file_, kMaxFileBytes);
+  if (!content.ok()) return;
+  const std::string_view text = content.value();
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    if (end > begin) entries_.push_back(unescaped(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  if (entries_.size() <= 2 * kMaxEntries) return;
+  entries_.erase(entries_.begin(), entries_.end() - kMaxEntries);
+  std::string kept;
+  for (const std::string& entry : entries_) kept += escaped(entry) + "\n";
+  [[maybe_unused]] const Status written = write_file_atomically(file_, kept);
+}
+
+void LineHistory::add(const std::string& entry) {
+  if (entry.empty() || (!entries_.empty() && entries_.back() == entry)) return;
+  entries_.push_back(entry);
+  if (!file_.empty()) append_line(file_, escaped(entry));
+}
+
+std::optional<size_t> LineHistory::find_before(size_t before, std::string_view part) const {
+  for (size_t i = std::min(before, entries_.size()); i-- > 0;)
+    if (entries_[i].find(part) != std::string::npos) return i;
+  return std::nullopt;
+}
+
+}  // namespace slip

@@ -1,0 +1,89 @@
+// slipstream: one binary, a file per verb.
+#include <cstdio>
+#include <cstring>
+
+#include "verb.h"
+#include "version.h"
+
+namespace slip {
+
+std::vector<std::unique_ptr<Verb>> make_all_verbs() {
+  std::vector<std::unique_ptr<Verb>> verbs;
+  verbs.push_back(make_run_verb());
+  verbs.push_back(make_inspect_verb());
+  verbs.push_back(make_bench_verb());
+  verbs.push_back(make_doctor_verb());
+  for (auto& verb : make_eval_verbs()) verbs.push_back(std::move(verb));
+  verbs.push_back(make_completions_verb());
+  return verbs;
+}
+
+namespace {
+
+void print_help(const std::vector<std::unique_ptr<Verb>>& verbs) {
+  std::puts("slipstream runs large language models on one machine, straight from their files.\n");
+  std::puts("Usage: slipstream VERB [OPTIONS]\n\nVerbs:");
+  for (const auto& verb : verbs)
+    std::printf("  %-18s %s\n", verb->flags().verb().c_str(), verb->flags().summary().c_str());
+  std::puts("\nslipstream VERB --help shows the options of a verb.\n\nExamples:");
+  std::puts("  slipstream run                        chat with minnow, the model that comes along");
+  std::puts("  slipstream run DIR \"Why is it so?\"     one answer from the model in DIR");
+  std::puts("  slipstream inspect DIR                what a checkpoint holds and needs");
+}
+
+// "eval logits" is two words; all other verbs are one.
+Verb* find_verb(const std::vector<std::unique_ptr<Verb>>& verbs, int argc, char** argv,
+                int& first_argument) {
+  for (const auto& verb : verbs) {
+    const std::string& name = verb->flags().verb();
+    if (argc > 1 && name == argv[1]) {
+      first_argument = 2;
+      return verb.get();
+    }
+    if (argc > 2 && name == std::string(argv[1]) + " " + argv[2]) {
+      first_argument = 3;
+      return verb.get();
+    }
+  }
+  return nullptr;
+}
+
+// Exit statuses: 0 worked, 1 failed, 2 the command line was wrong.
+int main_result(int argc, char** argv) {
+  const auto verbs = make_all_verbs();
+  const std::string first = argc > 1 ? argv[1] : "--help";
+  if (first == "-h" || first == "--help" || first == "help") {
+    print_help(verbs);
+    return 0;
+  }
+  if (first == "--version" || first == "version") {
+    std::printf("slipstream %s\n", kVersion);
+    return 0;
+  }
+  int first_argument = 0;
+  Verb* verb = find_verb(verbs, argc, argv, first_argument);
+  if (!verb) {
+    std::fprintf(stderr, "slipstream: there is no verb \"%s\"; see slipstream --help\n",
+                 first.c_str());
+    return 2;
+  }
+  const Result<Flags::Outcome> outcome =
+      verb->flags().parse(std::vector<std::string>(argv + first_argument, argv + argc));
+  if (!outcome.ok()) {
+    std::fprintf(stderr, "%s\n", outcome.failure().message.c_str());
+    return 2;
+  }
+  if (outcome.value() == Flags::Outcome::done) return 0;
+  const Result<int> status = verb->run();
+  if (!status.ok()) {
+    std::fprintf(stderr, "slipstream %s: %s\n", verb->flags().verb().c_str(),
+                 status.failure().message.c_str());
+    return 1;
+  }
+  return status.value();
+}
+
+}  // namespace
+}  // namespace slip
+
+int main(int argc, char** argv) { return slip::main_result(argc, argv); }

@@ -1,0 +1,62 @@
+#include "roofs.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/clock.h"
+#include "kernels/cpu/simd/loops.h"
+#include "tensor/buffer.h"
+
+namespace slip {
+namespace {
+
+// Far beyond any last-level cache that a pair of cores sees.
+constexpr size_t kProbeBytes = size_t{512} << 20;
+
+// Each thread reads slices of its own; repeated until the time is used, the best pass counts.
+double read_rate(ThreadPool& pool, const Loops& loops, double seconds) {
+  const Buffer buffer(Device::cpu, kProbeBytes);
+  constexpr int64_t kSlices = 64;
+  constexpr size_t kSlice = kProbeBytes / kSlices;
+  pool.run(kSlices, [&](int64_t i, int) {  // touch the pages: untouched ones all read one zero page
+    std::memset(buffer.data() + size_t(i) * kSlice, 0x11, kSlice);
+  });
+  std::atomic<uint64_t> sink{0};
+  double best = 0;
+  const Stopwatch total;
+  do {
+    const Stopwatch pass;
+    pool.run(kSlices, [&](int64_t i, int) {
+      sink += loops.read_bytes(buffer.data() + size_t(i) * kSlice, kSlice);
+    });
+    best = std::max(best, double(kProbeBytes) / pass.seconds());
+  } while (total.seconds() < seconds);
+  return best;
+}
+
+double product_rate(ThreadPool& pool, const Loops& loops, double seconds) {
+  constexpr int64_t kRounds = 20000;
+  double best = 0;
+  const Stopwatch total;
+  do {
+    std::atomic<int64_t> products{0};
+    const Stopwatch pass;
+    pool.run(pool.threads() * 4,
+             [&](int64_t, int) { products += loops.int8_products(kRounds); });
+    best = std::max(best, double(products.load()) / pass.seconds());
+  } while (total.seconds() < seconds);
+  return best;
+}
+
+}  // namespace
+
+Roofs measure_roofs(ThreadPool& pool, Isa isa, double seconds) {
+  const Loops& loops = loops_for(isa);
+  Roofs roofs;
+  roofs.int8_products_per_second = product_rate(pool, loops, seconds / 4);
+  roofs.read_bytes_per_second = read_rate(pool, loops, seconds * 3 / 4);
+  return roofs;
+}
+
+}  // namespace slip

@@ -1,0 +1,92 @@
+#include "run_model.h"
+
+#include "base/clock.h"
+
+namespace slip {
+namespace {
+
+// What the memory plan takes when nobody asks for more.
+constexpr int64_t kUsualContext = 8192;
+
+std::string display_name(const std::filesystem::path& folder) {
+  const std::filesystem::path clean = std::filesystem::absolute(folder).lexically_normal();
+  const std::string last = clean.filename().string();
+  if (!last.empty()) return last;
+  return clean.parent_path().filename().string();
+}
+
+}  // namespace
+
+Result<TalkingModel> TalkingModel::open(const ModelFlags& flags) {
+  const Stopwatch clock;
+  SLIP_TRY(std::filesystem::path folder, locate_model(flags.model));
+  SLIP_TRY(ModelSource source, ModelSource::open(folder));
+  TalkingModel model(folder, std::move(source));
+  model.name_ = display_name(folder);
+  SLIP_TRY(model.defaults_, read_generation_defaults(folder));
+  if (Result<Tokenizer> tokenizer = Tokenizer::load(folder); tokenizer.ok()) {
+    model.tokenizer_.emplace(std::move(tokenizer).value());
+  } else {
+    model.no_tokenizer_ = tokenizer.failure().message;
+  }
+  if (Result<ChatTemplate> chat = ChatTemplate::load(folder); chat.ok()) {
+    model.template_.emplace(std::move(chat).value());
+  } else {
+    model.no_template_ = chat.failure().message;
+  }
+  model.load_seconds_ = clock.seconds();
+  return model;
+}
+
+Status TalkingModel::prepare(const ModelFlags& flags) {
+  if (backend_.ops) return {};
+  SLIP_TRY(backend_, make_backend(flags));
+  return {};
+}
+
+Result<EngineOptions> TalkingModel::engine_options(const ModelFlags& flags,
+                                                   int64_t positions) const {
+  EngineOptions options;
+  SLIP_TRY(options.memory, memory_request(flags));
+  if (!options.memory.context && positions > kUsualContext)
+    options.memory.context = std::min(positions, source_.max_context());
+  return options;
+}
+
+Result<MemoryPlan> TalkingModel::plan(const ModelFlags& flags, int64_t positions) {
+  SLIP_TRY_STATUS(prepare(flags));
+  SLIP_TRY(const EngineOptions options, engine_options(flags, positions));
+  return Engine::plan(source_, options, *backend_.ops);
+}
+
+Status TalkingModel::load(const ModelFlags& flags, int64_t positions) {
+  const Stopwatch clock;
+  SLIP_TRY_STATUS(prepare(flags));
+  SLIP_TRY(const EngineOptions options, engine_options(flags, positions));
+  SLIP_TRY(engine_,
+           Engine::load(source_, options, *backend_.ops, *backend_.pool, loading_bar(name_)));
+  load_seconds_ += clock.seconds();
+  return {};
+}
+
+Result<std::vector<int32_t>> TalkingModel::encode(const std::string& text) const {
+  if (!tokenizer_) return error(no_tokenizer_, "; without a tokenizer only --ids works");
+  return tokenizer_->encode(text);
+}
+
+Result<std::string> TalkingModel::render(const JsonArray& messages,
+                                         std::optional<bool> think) const {
+  if (!template_)
+    return error(no_template_, "; without a chat template only --raw and --ids work");
+  ChatTemplate::Request request;
+  request.messages = messages;
+  if (think) request.flags["enable_thinking"] = *think;
+  return template_->render(request);
+}
+
+bool ends_in_thoughts(const std::string& prompt) {
+  const size_t last = prompt.find_last_not_of(" \n\t");
+  return last != std::string::npos && prompt.substr(0, last + 1).ends_with("<think>");
+}
+
+}  // namespace slip

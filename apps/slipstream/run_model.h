@@ -1,0 +1,65 @@
+// A model ready to talk: its text side first, its weights when the prompt is known.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "environment.h"
+#include "engine/generation_config.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace slip {
+
+class TalkingModel {
+ public:
+  // Reads the headers of the files, the tokenizer and the template. Neither of the latter two has to
+  // be there; what needs them says so.
+  static Result<TalkingModel> open(const ModelFlags& flags);
+
+  // Loads the weights, with a context of at least `positions` if the flags name none.
+  Status load(const ModelFlags& flags, int64_t positions);
+
+  // What load() would take.
+  Result<MemoryPlan> plan(const ModelFlags& flags, int64_t positions);
+
+  // Text as it is to token ids.
+  Result<std::vector<int32_t>> encode(const std::string& text) const;
+
+  // A conversation as the model's template writes it. `think` becomes enable_thinking; without it
+  // the template decides.
+  Result<std::string> render(const JsonArray& messages, std::optional<bool> think) const;
+
+  const std::string& name() const { return name_; }
+  const ModelSource& source() const { return source_; }
+  const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  const GenerationDefaults& defaults() const { return defaults_; }
+  const Backend& backend() const { return backend_; }
+  Engine& engine() const { return *engine_; }
+  double load_seconds() const { return load_seconds_; }
+
+ private:
+  TalkingModel(std::filesystem::path folder, ModelSource source)
+      : folder_(std::move(folder)), source_(std::move(source)) {}
+
+  Status prepare(const ModelFlags& flags);
+  Result<EngineOptions> engine_options(const ModelFlags& flags, int64_t positions) const;
+
+  std::filesystem::path folder_;
+  std::string name_;
+  ModelSource source_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> template_;
+  std::string no_tokenizer_, no_template_;  // why not
+  GenerationDefaults defaults_;
+  Backend backend_;
+  std::unique_ptr<Engine> engine_;
+  double load_seconds_ = 0;
+};
+
+// Whether a prompt ends inside the model's thoughts: the answer then begins with them.
+bool ends_in_thoughts(const std::string& prompt);
+
+}  // namespace slip

@@ -1,0 +1,159 @@
+#include "run_once.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "eval.h"
+#include "run_answer.h"
+#include "run_model.h"
+#include "run_stats.h"
+
+namespace slip {
+namespace {
+
+constexpr int kInterruptedStatus = 130;  // as shells report it: 128 + SIGINT
+
+// Room for an answer of unknown length behind a prompt that does not fit the usual context.
+constexpr int64_t kAnswerRoom = 2048;
+
+struct Prompt {
+  std::vector<int32_t> ids;
+  AnswerOptions parse;
+};
+
+Result<Prompt> make_prompt(const RunOptions& options, const TalkingModel& model,
+                           const std::string& text) {
+  Prompt prompt;
+  prompt.parse.plain_text = options.raw || !options.ids.empty();
+  if (!options.ids.empty()) {
+    SLIP_TRY(prompt.ids, read_ids(options.ids));
+    return prompt;
+  }
+  std::string rendered = text;
+  if (!options.raw) {
+    JsonArray messages;
+    if (!options.system.empty())
+      messages.push_back(JsonObject{{"role", "system"}, {"content", options.system}});
+    messages.push_back(JsonObject{{"role", "user"}, {"content", text}});
+    SLIP_TRY(rendered, model.render(messages, options.thinking()));
+    prompt.parse.starts_in_thoughts = ends_in_thoughts(rendered);
+  }
+  SLIP_TRY(prompt.ids, model.encode(rendered));
+  return prompt;
+}
+
+JsonArray json_list(const std::vector<int32_t>& ids) {
+  JsonArray list;
+  for (const int32_t id : ids) list.emplace_back(id);
+  return list;
+}
+
+JsonObject report(const Answer& answer, const TalkingModel& model, const GenerateRequest& request) {
+  const GenerateResult& result = answer.result;
+  const DecodeTraffic traffic = decode_traffic(model.engine(), result);
+  JsonObject object{{"text", result.text},
+                    {"token_ids", json_list(result.ids)},
+                    {"finish_reason", name_of(result.finish)},
+                    {"content", answer.content},
+                    {"reasoning", answer.reasoning}};
+  if (!answer.tool_calls.empty()) object["tool_calls"] = answer.tool_calls;
+  object["timings"] = stats_json(result, traffic, model.load_seconds());
+  object["drafted"] = 0;
+  object["accepted"] = 0;
+  object["seed"] = request.sampling.seed;
+  object["temperature"] = request.sampling.temperature;
+  object["context"] = model.engine().context();
+  object["model"] = model.name();
+  object["backend"] = model.backend().description;
+  return object;
+}
+
+// What a person must know who sees only the answer.
+void print_notes(const Answer& answer, const TalkingModel& model) {
+  const char* cut = nullptr;
+  if (answer.result.finish == FinishReason::max_tokens) cut = "--max-tokens";
+  if (answer.result.finish == FinishReason::context_full) cut = "the end of the context";
+  if (cut && answer.empty() && !answer.reasoning.empty())
+    std::fprintf(stderr,
+                 "note: %s cut the model off in its thoughts, so there is no answer; allow more "
+                 "tokens, or use --think off\n",
+                 cut);
+  else if (answer.result.finish == FinishReason::context_full)
+    std::fprintf(stderr,
+                 "note: the context is full (%lld tokens), the answer ends here; --ctx takes up to "
+                 "%lld\n",
+                 static_cast<long long>(model.engine().context()),
+                 static_cast<long long>(model.engine().memory().max_context));
+}
+
+}  // namespace
+
+Result<int> answer_once(const RunOptions& options, const std::string& text,
+                        const Terminal& terminal) {
+  ignore_broken_pipes();
+  SLIP_TRY(TalkingModel model, TalkingModel::open(options.model));
+  SLIP_TRY(const Prompt prompt, make_prompt(options, model, text));
+  GenerateRequest request = options.sampling.request(model.defaults());
+  request.prompt = prompt.ids;
+  const int64_t room = request.max_tokens >= 0 ? request.max_tokens : kAnswerRoom;
+  SLIP_TRY_STATUS(model.load(options.model, int64_t(prompt.ids.size()) + room));
+
+  int write_error = 0;
+  AnswerPrinter printer(print_style(options, terminal), [&](std::string_view piece) {
+    if (options.json) return true;
+    const bool written = std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
+                         std::fflush(stdout) == 0;
+    if (!written && write_error == 0) write_error = errno;
+    return written;
+  });
+  const InterruptScope interrupts;
+  Session session(model.engine());
+  Result<Answer> made =
+      make_answer(session, model.tokenizer(), request, prompt.parse, printer);
+  if (InterruptScope::interrupted() && !made.ok()) return kInterruptedStatus;
+  SLIP_TRY(const Answer answer, std::move(made));
+
+  if (options.json) std::printf("%s\n", dump_json(report(answer, model, request)).c_str());
+  // Without a tokenizer there is no text to show, so show the ids.
+  if (!model.tokenizer() && !options.json)
+    std::printf("%s\n", dump_json(json_list(answer.result.ids)).c_str());
+  if (write_error != 0 && write_error != EPIPE)
+    return error("standard output: ", std::strerror(write_error));
+  const bool show_stats = options.stats || (terminal.error && !options.json);
+  if (show_stats && !options.quiet) {
+    const Styles styles(terminal.colors && terminal.error);
+    std::string line = describe_stats(answer.result, decode_traffic(model.engine(), answer.result),
+                                      model.load_seconds());
+    if (!request.sampling.greedy()) line += cat(" · seed ", request.sampling.seed);
+    std::fprintf(stderr, "%s%s%s%s\n", terminal.error && terminal.output ? "\n" : "",
+                 styles.dim.data(), line.c_str(), styles.plain.data());
+  }
+  if (!options.quiet) print_notes(answer, model);
+  return InterruptScope::interrupted() ? kInterruptedStatus : 0;
+}
+
+Result<int> print_plan(const RunOptions& options) {
+  SLIP_TRY(TalkingModel model, TalkingModel::open(options.model));
+  SLIP_TRY(const MemoryPlan plan, model.plan(options.model, 0));
+  if (options.json) {
+    const JsonObject object{{"model", model.name()},
+                            {"weights", plan.weights},
+                            {"activations", plan.activations},
+                            {"state", plan.state},
+                            {"kv", plan.kv},
+                            {"kv_type", name_of(plan.kv_type)},
+                            {"context", plan.context},
+                            {"max_context", plan.max_context},
+                            {"total", plan.total()},
+                            {"budget", plan.budget}};
+    std::printf("%s\n", dump_json(object).c_str());
+    return 0;
+  }
+  std::printf("%s on %s\n%s", model.name().c_str(), model.backend().description.c_str(),
+              plan.describe().c_str());
+  for (const std::string& note : model.source().notes()) std::printf("note: %s\n", note.c_str());
+  return 0;
+}
+
+}  // namespace slip

@@ -1,0 +1,113 @@
+#include "run_options.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "models/model_source.h"
+
+namespace slip {
+namespace {
+
+// "org/name" or "org/name@revision"
+bool looks_like_repository(const std::string& word) {
+  const auto allowed = [](char byte) {
+    return std::isalnum(static_cast<unsigned char>(byte)) ||
+           std::string_view("-_./@").find(byte) != std::string_view::npos;
+  };
+  return std::count(word.begin(), word.end(), '/') == 1 && word.front() != '/' &&
+         word.back() != '/' && std::all_of(word.begin(), word.end(), allowed);
+}
+
+bool is_shape(const std::string& word) {
+  const std::vector<std::string> names = ModelSource::shape_names();
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+Status check_speculate(const std::string& text) {
+  if (text == "off" || text == "auto") return {};
+  const bool number = !text.empty() && text.size() <= 2 &&
+                      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (number) return {};
+  return error("--speculate is off, auto or a number of drafts, not \"", text, "\"");
+}
+
+}  // namespace
+
+void RunOptions::add_to(Flags& flags) {
+  flags.positional("MODEL", &first, "A folder or a repository id; without it minnow");
+  flags.positional("PROMPT", &second, "The question; without it (and nothing piped in) a chat");
+  model.add_to(flags);
+  flags.option("-p,--prompt", &prompt, "TEXT",
+               "The same as PROMPT, but exactly this: standard input is not read");
+  flags.option("--ids", &ids, "FILE",
+               "A JSON list of token ids to go on from, without template and tokenizer");
+  flags.option("-s,--system", &system, "TEXT", "What the model is told before the conversation");
+  flags.flag("--raw", &raw, "Go on with the prompt as plain text, without the chat template");
+  flags.choice("--think", &think, {"", "on", "off"},
+               "Whether the model thinks first; without it as its template says");
+  flags.flag("--hide-thinking", &hide_thinking, "Do not show the model's thoughts");
+  flags.flag("--show-thinking", &show_thinking, "Show them even when the output is no terminal");
+  sampling.add_to(flags);
+  flags.option("--speculate", &speculate, "off|N|auto",
+               "Drafts per step; changes speed, never the text");
+  flags.flag("--json", &json, "Print one JSON object at the end instead of text");
+  flags.flag("--stats", &stats, "Print how fast it was, also when there is no terminal");
+  flags.flag("-q,--quiet", &quiet, "Print only the answer: no statistics and no notes");
+  flags.flag("--dry-run", &dry_run, "Print the memory that would be used, and load nothing");
+  flags.footer(
+      "Examples:\n"
+      "  slipstream run                                   chat with minnow\n"
+      "  slipstream run \"Tell me a story about a cat\"     one answer from minnow\n"
+      "  slipstream run ~/models/Qwen3.5-35B-A3B -c 32K   chat with a model from a folder\n"
+      "  git diff | slipstream run DIR \"Review this:\"     what is piped in follows the prompt\n"
+      "  slipstream run DIR --dry-run                     will it fit?");
+}
+
+bool names_a_model(const std::string& word) {
+  if (word.empty() || word == "minnow") return true;
+  if (word[0] == '/' || word[0] == '.' || word[0] == '~') return true;
+  std::error_code ignored;
+  return looks_like_repository(word) || is_shape(word) || std::filesystem::exists(word, ignored);
+}
+
+Status RunOptions::settle() {
+  if (!first.empty()) {
+    const bool have_model = !model.model.empty();
+    if (have_model && !second.empty())
+      return error("--model, MODEL and PROMPT at once are one too many; leave out --model");
+    if (have_model || (second.empty() && !names_a_model(first))) {
+      second = first;
+    } else {
+      model.model = first;
+    }
+    first.clear();
+  }
+  if (!second.empty() && !prompt.empty())
+    return error("the prompt is given twice: \"", second, "\" and --prompt \"", prompt, "\"");
+  if (!ids.empty() && (!prompt.empty() || !second.empty()))
+    return error("--ids and a prompt exclude each other");
+  if (!ids.empty() && (raw || !system.empty() || !think.empty()))
+    return error("--ids goes without --raw, --system and --think: nothing is rendered");
+  if (raw && (!system.empty() || !think.empty()))
+    return error("--raw uses no template, so --system and --think mean nothing");
+  if (hide_thinking && show_thinking)
+    return error("--hide-thinking and --show-thinking exclude each other");
+  if (speculate) SLIP_TRY_STATUS(check_speculate(*speculate));
+  if (is_shape(model.model))
+    return error("\"", model.model, "\" is the name of a shape, which has no weights; bench and "
+                 "inspect take it, run needs a folder");
+  return sampling.check();
+}
+
+PrintStyle print_style(const RunOptions& options, const Terminal& terminal) {
+  PrintStyle style;
+  style.styles = Styles(terminal.colors);
+  style.escapes = terminal.escapes;
+  style.to_terminal = terminal.output;
+  const bool show = options.show_thinking || (terminal.output && !options.hide_thinking);
+  if (show) style.thoughts = terminal.colors ? Thoughts::dimmed : Thoughts::tagged;
+  return style;
+}
+
+}  // namespace slip

@@ -1,0 +1,56 @@
+// Writes an answer while it is being made: thoughts apart from what is meant for the reader.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "terminal.h"
+#include "text/output_parser.h"
+
+namespace slip {
+
+enum class Thoughts {
+  hidden,
+  tagged,  // <think> ... </think>
+  dimmed,  // on terminals with colours
+};
+
+struct PrintStyle {
+  Thoughts thoughts = Thoughts::hidden;
+  bool escapes = false;  // hidden thoughts are announced by a line that goes away again
+  bool to_terminal = false;
+  Styles styles{false};
+};
+
+class AnswerPrinter {
+ public:
+  // False: nobody reads any more.
+  using Sink = std::function<bool(std::string_view)>;
+
+  AnswerPrinter(const PrintStyle& style, Sink sink) : style_(style), sink_(std::move(sink)) {}
+
+  void print(const OutputEvent& event);
+
+  // Ends open styles and the last line.
+  void finish();
+
+  bool reader_gone() const { return gone_; }
+
+ private:
+  enum class Part { nothing, thoughts, answer };
+
+  void begin_thoughts();
+  void end_thoughts();
+  void begin_answer();
+  void write(std::string_view text);
+
+  PrintStyle style_;
+  Sink sink_;
+  Part part_ = Part::nothing;
+  int thought_pieces_ = 0;
+  char last_ = '\n';
+  bool gone_ = false;
+};
+
+}  // namespace slip

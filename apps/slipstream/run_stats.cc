@@ -1,0 +1,76 @@
+#include "run_stats.h"
+
+#include <cmath>
+#include <cstdio>
+
+namespace slip {
+namespace {
+
+template <class... Values>
+std::string format(const char* pattern, Values... values) {
+  char text[128];
+  std::snprintf(text, sizeof(text), pattern, values...);
+  return text;
+}
+
+}  // namespace
+
+std::string with_commas(int64_t number) {
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const bool border = i > 0 && digits[i - 1] != '-' && (digits.size() - i) % 3 == 0;
+    if (border) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string describe_rate(double rate) {
+  if (rate >= 100) return with_commas(std::llround(rate));
+  return format(rate >= 10 ? "%.1f" : "%.2f", rate);
+}
+
+DecodeTraffic decode_traffic(Engine& engine, const GenerateResult& result) {
+  // The context grows while the answer is written; its middle stands for all of it.
+  const int64_t context = result.prompt_tokens + int64_t(result.ids.size()) / 2;
+  const StepCost cost = engine.model().decode_cost(context, engine.memory().kv_type);
+  DecodeTraffic traffic;
+  traffic.bytes_per_token = double(cost.weight_bytes + cost.cache_bytes);
+  traffic.bytes_per_second = traffic.bytes_per_token * result.decode_rate();
+  return traffic;
+}
+
+std::string describe_stats(const GenerateResult& result, const DecodeTraffic& traffic,
+                           std::optional<double> load_seconds) {
+  const auto count = int64_t(result.ids.size());
+  std::string text = cat(with_commas(count), count == 1 ? " token" : " tokens");
+  if (count > 0) text += cat(", ", describe_rate(result.decode_rate()), " tok/s");
+  text += cat(" · prompt ", with_commas(result.prompt_tokens), " tokens");
+  if (result.reused_tokens > 0) text += cat(" (", with_commas(result.reused_tokens), " reused)");
+  text += cat(", ", describe_rate(result.prompt_rate()), " tok/s");
+  if (load_seconds) text += format(" · loaded in %.2f s", *load_seconds);
+  if (count > 0) {
+    const double megabytes = traffic.bytes_per_token / 1e6;
+    text += cat(" · ", describe_rate(megabytes), " MB/token, ",
+                describe_rate(traffic.bytes_per_second / 1e9), " GB/s");
+    if (traffic.share_of_bandwidth)
+      text += format(", %.0f %% of the measured bandwidth", 100 * *traffic.share_of_bandwidth);
+  }
+  return text;
+}
+
+JsonObject stats_json(const GenerateResult& result, const DecodeTraffic& traffic,
+                      double load_seconds) {
+  return {{"load_seconds", load_seconds},
+          {"prompt_tokens", result.prompt_tokens},
+          {"prompt_seconds", result.prompt_seconds},
+          {"prompt_tokens_per_second", result.prompt_rate()},
+          {"generated", result.ids.size()},
+          {"decode_seconds", result.decode_seconds},
+          {"tokens_per_second", result.decode_rate()},
+          {"bytes_per_token", traffic.bytes_per_token},
+          {"gb_per_s", traffic.bytes_per_second / 1e9}};
+}
+
+}  // namespace slip

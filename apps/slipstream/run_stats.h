@@ -1,0 +1,34 @@
+// How fast an answer was, for people and for programs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "engine/generate.h"
+
+namespace slip {
+
+// What decoding moved through memory.
+struct DecodeTraffic {
+  double bytes_per_token = 0;
+  double bytes_per_second = 0;
+  std::optional<double> share_of_bandwidth;  // of what was measured
+};
+DecodeTraffic decode_traffic(Engine& engine, const GenerateResult& result);
+
+// "87 tokens, 1,234 tok/s · prompt 19 tokens, 5,100 tok/s · 14.9 MB/token, 18.4 GB/s"
+std::string describe_stats(const GenerateResult& result, const DecodeTraffic& traffic,
+                           std::optional<double> load_seconds);
+
+// The timings of `run --json`.
+JsonObject stats_json(const GenerateResult& result, const DecodeTraffic& traffic,
+                      double load_seconds);
+
+// 1234567 -> "1,234,567"
+std::string with_commas(int64_t number);
+
+// A rate with three digits or more: "0.52", "12.3", "1,234".
+std::string describe_rate(double rate);
+
+}  // namespace slip

@@ -1,0 +1,32 @@
+# What every target shares: warnings, sanitizers, and the one way to declare a folder.
+
+add_library(slip_options INTERFACE)
+target_include_directories(slip_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(slip_options INTERFACE -Wall -Wextra -Wshadow -Wno-psabi -Werror)
+if(SLIP_SANITIZE)
+  target_compile_options(slip_options INTERFACE -fsanitize=${SLIP_SANITIZE}
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(slip_options INTERFACE -fsanitize=${SLIP_SANITIZE})
+endif()
+if(SLIP_FUZZ)
+  target_compile_options(slip_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+find_package(Threads REQUIRED)
+find_path(BOOST_JSON_INCLUDE boost/json.hpp REQUIRED)
+find_library(BOOST_JSON_LIBRARY NAMES libboost_json.a REQUIRED)
+find_library(BOOST_CONTAINER_LIBRARY NAMES libboost_container.a)
+find_path(UTF8PROC_INCLUDE utf8proc.h REQUIRED)
+find_library(UTF8PROC_LIBRARY NAMES libutf8proc.a REQUIRED)
+
+# slip_folder(text base ...): the folder text/ is the library slip_text and may include only from
+# the folders named after it (tools/check-includes.sh compares).
+function(slip_folder folder)
+  string(REPLACE "/" "_" name ${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
+  add_library(slip_${name} STATIC ${sources})
+  target_link_libraries(slip_${name} PUBLIC slip_options)
+  foreach(dependency ${ARGN})
+    target_link_libraries(slip_${name} PUBLIC slip_${dependency})
+  endforeach()
+endfunction()

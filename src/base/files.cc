@@ -1,0 +1,131 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace slip {
+namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Error system_error(const std::filesystem::path& path, const char* doing) {
+  const int code = errno;
+  const char* hint = code == ELOOP ? " (symbolic links form a loop)" : "";
+  return error(path.string(), ": cannot ", doing, ": ", std::strerror(code), hint);
+}
+
+// Opens a regular file and tells its size; directories, pipes and devices are refused.
+Result<uint64_t> regular_file_size(int fd, const std::filesystem::path& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return system_error(path, "stat");
+  if (!S_ISREG(info.st_mode)) return error(path.string(), ": not a regular file");
+  return uint64_t(info.st_size);
+}
+
+Status write_all(int fd, std::string_view content, const std::filesystem::path& path) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return system_error(path, "write");
+    content.remove_prefix(size_t(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t limit) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return system_error(path, "open");
+  SLIP_TRY(const uint64_t size, regular_file_size(file.get(), path));
+  if (size > limit)
+    return error(path.string(), ": has ", size, " bytes, more than the ", limit, " expected here");
+  std::string text(size, '\0');
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t count = ::read(file.get(), text.data() + done, size - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(path, "read");
+    if (count == 0) break;
+    done += size_t(count);
+  }
+  text.resize(done);
+  return text;
+}
+
+Status write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+  std::filesystem::path temporary = path;
+  temporary += cat(".tmp", ::getpid());
+  {
+    const FileDescriptor file(
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (file.get() < 0) return system_error(temporary, "create");
+    Status written = write_all(file.get(), content, temporary);
+    if (!written.ok()) {
+      ::unlink(temporary.c_str());
+      return written;
+    }
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    Error failure = system_error(path, "replace");
+    ::unlink(temporary.c_str());
+    return failure;
+  }
+  return {};
+}
+
+Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return system_error(path, "open");
+  SLIP_TRY(const uint64_t size, regular_file_size(file.get(), path));
+  MappedFile mapped;
+  mapped.path_ = path;
+  mapped.size_ = size;
+  if (size > 0) {
+    void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    if (data == MAP_FAILED) return system_error(path, "map");
+    mapped.data_ = static_cast<const std::byte*>(data);
+  }
+  return mapped;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::drop_pages(size_t offset, size_t length) const {
+  const size_t page = size_t(::sysconf(_SC_PAGESIZE));
+  const size_t begin = (offset + page - 1) / page * page;
+  const size_t end = (offset + length) / page * page;
+  if (data_ && end > begin)
+    ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+}
+
+}  // namespace slip

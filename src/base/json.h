@@ -1,0 +1,29 @@
+// JSON: Boost.JSON values, parsed with limits and with errors that name the source.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace slip {
+
+using Json = boost::json::value;
+using JsonObject = boost::json::object;
+using JsonArray = boost::json::array;
+
+// `source` (a path, "request body") starts the error message. Nesting deeper than 64 is refused.
+Result<Json> parse_json(std::string_view text, const std::string& source);
+
+// The type of a value in words, for error messages: "a string", "an object", ...
+const char* describe_json_kind(const Json& value);
+
+// One line, ", " and ": " as separators, non-ASCII kept, key order kept, numbers as Python prints
+// them (3.0, 1e-07). This is what chat templates need and what `--json` prints.
+std::string dump_json(const Json& value);
+
+// The same over several lines; `indent` spaces per level.
+std::string dump_json(const Json& value, int indent);
+
+}  // namespace slip

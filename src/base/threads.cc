@@ -1,0 +1,111 @@
+#include "base/threads.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace slip {
+namespace {
+
+// About 50 us of polling: several times the gap between two regions of a decode step, and short
+// enough that a chat waiting for its user costs nothing.
+constexpr int kSpins = 2000;
+
+// Layout of region_: 24 bits of region number, 20 of item count, 20 of claimed items.
+constexpr int kCountBits = 20;
+constexpr uint64_t kCountMask = (uint64_t{1} << kCountBits) - 1;
+constexpr int64_t kMaxItems = int64_t(kCountMask);
+
+uint64_t open_region(uint64_t previous, int64_t items) {
+  const uint64_t number = (previous >> (2 * kCountBits)) + 1;
+  return (number << (2 * kCountBits)) | (uint64_t(items) << kCountBits);
+}
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  for (int thread = 1; thread < threads; ++thread)
+    workers_.emplace_back([this, thread] { work_loop(thread); });
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true);
+  opened_.fetch_add(1);
+  opened_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run_erased(int64_t items, Call call, const void* context) {
+  call_ = call;
+  context_ = context;
+  for (first_item_ = 0; first_item_ < items; first_item_ += kMaxItems)
+    run_region(std::min(kMaxItems, items - first_item_));
+}
+
+void ThreadPool::run_region(int64_t items) {
+  done_.store(0, std::memory_order_relaxed);
+  region_.store(open_region(region_.load(std::memory_order_relaxed), items),
+                std::memory_order_release);
+  opened_.fetch_add(1);  // sequentially consistent, as is the sleepers' announcement
+  if (sleepers_.load() > 0) opened_.notify_all();
+  claim_items(0);
+  for (int spins = 0; done_.load(std::memory_order_acquire) < items; ++spins) {
+    if (spins < kSpins) {
+      pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+void ThreadPool::claim_items(int thread) {
+  uint64_t region = region_.load(std::memory_order_acquire);
+  for (;;) {
+    const auto claimed = int64_t(region & kCountMask);
+    if (claimed >= int64_t((region >> kCountBits) & kCountMask)) return;
+    if (!region_.compare_exchange_weak(region, region + 1, std::memory_order_acq_rel)) continue;
+    call_(context_, first_item_ + claimed, thread);
+    done_.fetch_add(1, std::memory_order_release);
+    region = region_.load(std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::work_loop(int thread) {
+  uint32_t seen = 0;
+  for (;;) {
+    int spins = 0;
+    while (opened_.load(std::memory_order_acquire) == seen) {
+      if (++spins < kSpins) {
+        pause();
+        continue;
+      }
+      sleepers_.fetch_add(1);
+      opened_.wait(seen);
+      sleepers_.fetch_sub(1);
+    }
+    seen = opened_.load(std::memory_order_acquire);
+    if (stop_.load()) return;
+    claim_items(thread);
+  }
+}
+
+int available_threads() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  const int count = CPU_COUNT(&set);
+  return count > 0 ? count : 1;
+}
+
+}  // namespace slip

@@ -1,0 +1,69 @@
+// One pool for the whole program: fork, run numbered items, join.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace slip {
+
+// The calling thread works too, and waits only for items that others have begun: a worker that the
+// system has put aside delays nobody. Workers spin for a moment after each region, because the next
+// one usually follows within microseconds, and then sleep, so that an idle engine uses no CPU.
+// run() is not reentrant and belongs to one thread at a time.
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return int(workers_.size()) + 1; }
+
+  // Calls work(item, thread) for every item in [0, items), thread in [0, threads()). Items are
+  // claimed one by one; their results must not depend on which thread runs them.
+  template <class Work>
+  void run(int64_t items, const Work& work) {
+    if (items <= 1 || workers_.empty()) {
+      for (int64_t item = 0; item < items; ++item) work(item, 0);
+      return;
+    }
+    run_erased(
+        items,
+        [](const void* context, int64_t item, int thread) {
+          (*static_cast<const std::remove_reference_t<Work>*>(context))(item, thread);
+        },
+        &work);
+  }
+
+ private:
+  using Call = void (*)(const void* context, int64_t item, int thread);
+
+  void run_erased(int64_t items, Call call, const void* context);
+  void run_region(int64_t items);
+  void work_loop(int thread);
+  void claim_items(int thread);
+
+  std::vector<std::thread> workers_;
+
+  // The current region. Written before region_ opens it, and not again before every claimed item
+  // is done, so whoever has claimed an item may read them.
+  Call call_ = nullptr;
+  const void* context_ = nullptr;
+  int64_t first_item_ = 0;
+
+  // Number of the region, how many items it has, how many are claimed: one word, so that a worker
+  // that wakes up late cannot claim an item of a region that is over.
+  alignas(64) std::atomic<uint64_t> region_{0};
+  alignas(64) std::atomic<int64_t> done_{0};  // items of the region that are finished
+  alignas(64) std::atomic<uint32_t> opened_{0};  // regions so far; what sleeping workers wait on
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> stop_{false};
+};
+
+// Processors this process may use.
+int available_threads();
+
+}  // namespace slip

@@ -1,0 +1,115 @@
+#include "checkpoint/model_location.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "base/files.h"
+#include "base/text.h"
+
+namespace slip {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RepoId {
+  std::string org;
+  std::string name;
+  std::string revision;  // "main" unless given
+
+  std::string full() const { return org + "/" + name; }
+  std::string cache_folder() const { return "models--" + org + "--" + name; }
+};
+
+// One path component as Hugging Face allows it; never "." or "..".
+bool is_plain_component(std::string_view text) {
+  return !text.empty() && text != "." && text != ".." &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '_' || c == '.';
+         });
+}
+
+// A revision may have several components, as in refs/pr/1.
+bool is_plain_revision(std::string_view text) {
+  for (size_t slash; (slash = text.find('/')) != std::string_view::npos;
+       text.remove_prefix(slash + 1))
+    if (!is_plain_component(text.substr(0, slash))) return false;
+  return is_plain_component(text);
+}
+
+std::optional<RepoId> parse_repo_id(std::string_view text) {
+  RepoId id{"", "", "main"};
+  if (const size_t at = text.find('@'); at != std::string_view::npos) {
+    id.revision = text.substr(at + 1);
+    text = text.substr(0, at);
+  }
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  id.org = text.substr(0, slash);
+  id.name = text.substr(slash + 1);
+  if (!is_plain_component(id.org) || !is_plain_component(id.name) ||
+      !is_plain_revision(id.revision))
+    return std::nullopt;
+  return id;
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code code;
+  return fs::is_directory(path, code);
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
+// refs/<branch or tag> holds a commit; a commit is a folder of snapshots/.
+Result<fs::path> find_snapshot(const fs::path& repo, const RepoId& id) {
+  const fs::path direct = repo / "snapshots" / id.revision;
+  if (is_folder(direct)) return direct;
+  const fs::path ref = repo / "refs" / id.revision;
+  std::error_code code;
+  if (!fs::exists(ref, code))
+    return error(repo.string(), ": has no revision ", id.revision, " (looked for snapshots/",
+                 id.revision, " and refs/", id.revision, "); get it with: hf download ", id.full(),
+                 " --revision ", id.revision);
+  SLIP_TRY(const std::string text, read_text_file(ref, 4096));
+  const std::string commit(trimmed(text));
+  if (!is_plain_component(commit))
+    return error(ref.string(), ": expected the name of a commit, found something else");
+  const fs::path snapshot = repo / "snapshots" / commit;
+  if (!is_folder(snapshot))
+    return error(snapshot.string(), ": no such folder, but ", ref.string(),
+                 " names it; get it again with: hf download ", id.full());
+  return snapshot;
+}
+
+}  // namespace
+
+Result<fs::path> find_model(const std::string& name, const LocationOptions& options) {
+  if (is_folder(name)) return fs::path(name);
+  std::error_code code;
+  if (fs::exists(name, code))
+    return error(name, ": is a file; expected the folder of a model, with config.json in it");
+  const auto id = parse_repo_id(name);
+  if (!id)
+    return error("\"", name,
+                 "\": no such folder, and not a Hugging Face name (org/name[@revision])");
+
+  std::string looked_in;
+  for (const fs::path& cache : options.hf_cache_dirs) {
+    for (const fs::path& hub : {cache, cache / "hub"}) {
+      const fs::path repo = hub / id->cache_folder();
+      if (is_folder(repo)) return find_snapshot(repo, *id);
+      looked_in += cat(looked_in.empty() ? "" : ", ", repo.string());
+    }
+  }
+  return error(name, ": no such folder, and not in the Hugging Face cache (looked for ",
+               looked_in.empty() ? "nothing: no cache folder is known" : looked_in,
+               "); get it with: hf download ", id->full());
+}
+
+}  // namespace slip

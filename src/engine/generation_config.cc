@@ -1,0 +1,46 @@
+#include "engine/generation_config.h"
+
+#include <algorithm>
+
+#include "checkpoint/config_reader.h"
+
+namespace slip {
+namespace {
+
+void add_ids(const std::vector<int64_t>& ids, std::vector<int32_t>& into) {
+  for (const int64_t id : ids)
+    if (std::find(into.begin(), into.end(), int32_t(id)) == into.end())
+      into.push_back(int32_t(id));
+}
+
+}  // namespace
+
+Result<GenerationDefaults> read_generation_defaults(const std::filesystem::path& model_folder) {
+  GenerationDefaults defaults;
+  defaults.sampling.temperature = 0;
+  const std::filesystem::path path = model_folder / "generation_config.json";
+  if (std::filesystem::exists(path)) {
+    SLIP_TRY(const JsonObject json, read_json_object(path));
+    ConfigReader reader(json, path.string());
+    SamplingOptions& sampling = defaults.sampling;
+    if (reader.bool_or("do_sample", false)) {
+      sampling.temperature = float(reader.double_or("temperature", 1.0));
+      sampling.top_k = int(reader.int_or("top_k", 0));
+      sampling.top_p = float(reader.double_or("top_p", 1.0));
+      sampling.min_p = float(reader.double_or("min_p", 0.0));
+    }
+    sampling.repetition_penalty = float(reader.double_or("repetition_penalty", 1.0));
+    sampling.presence_penalty = float(reader.double_or("presence_penalty", 0.0));
+    add_ids(reader.int_or_int_list("eos_token_id"), defaults.stop_ids);
+    SLIP_TRY([[maybe_unused]] const bool read, reader.finish(true));
+  }
+  // Published config.json files list only one of a model's two end tokens: the union is right.
+  SLIP_TRY(const JsonObject json, read_config_json(model_folder));
+  ConfigReader reader(json, (model_folder / "config.json").string());
+  add_ids(reader.int_or_int_list("eos_token_id"), defaults.stop_ids);
+  if (ConfigReader* text = reader.child_or_null("text_config"))
+    add_ids(text->int_or_int_list("eos_token_id"), defaults.stop_ids);
+  return reader.finish(defaults);
+}
+
+}  // namespace slip

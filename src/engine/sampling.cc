@@ -1,0 +1,126 @@
+#include "engine/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace slip {
+namespace {
+
+// splitmix64: a good 64-bit hash of a counter, so that draws need no state.
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Sampler::Sampler(const SamplingOptions& options, int64_t vocabulary, int64_t usable)
+    : options_(options),
+      usable_(std::min(usable, vocabulary)),
+      in_prompt_(size_t(vocabulary)),
+      counts_(size_t(vocabulary)) {
+  seen_.reserve(size_t(vocabulary));
+  candidates_.reserve(size_t(vocabulary));
+}
+
+void Sampler::see_prompt(std::span<const int32_t> ids) {
+  for (const int32_t id : ids) {
+    if (id < 0 || size_t(id) >= in_prompt_.size() || in_prompt_[size_t(id)]) continue;
+    in_prompt_[size_t(id)] = 1;
+    if (counts_[size_t(id)] == 0) seen_.push_back(id);
+  }
+}
+
+int32_t Sampler::next(std::span<float> logits) {
+  adjust(logits);
+  const auto usable = logits.first(size_t(usable_));
+  const int32_t id = options_.greedy()
+                         ? int32_t(std::max_element(usable.begin(), usable.end()) - usable.begin())
+                         : draw(usable);
+  ++chosen_;
+  if (counts_[size_t(id)]++ == 0 && !in_prompt_[size_t(id)]) seen_.push_back(id);
+  return id;
+}
+
+void Sampler::adjust(std::span<float> logits) const {
+  for (const auto& [id, bias] : options_.logit_bias)
+    if (id >= 0 && size_t(id) < logits.size()) logits[size_t(id)] += bias;
+  const bool penalties = options_.repetition_penalty != 1.0f ||
+                         options_.presence_penalty != 0.0f || options_.frequency_penalty != 0.0f;
+  if (!penalties) return;
+  for (const int32_t id : seen_) {
+    float& logit = logits[size_t(id)];
+    if (logit > 0) {
+      logit /= options_.repetition_penalty;
+    } else {
+      logit *= options_.repetition_penalty;
+    }
+    const int32_t count = counts_[size_t(id)];
+    if (count > 0) logit -= options_.presence_penalty + options_.frequency_penalty * float(count);
+  }
+}
+
+int32_t Sampler::draw(std::span<const float> logits) {
+  keep_top_k(logits);
+  const float peak = candidates_.front().value;
+  double total = 0;
+  for (Candidate& candidate : candidates_) {
+    candidate.value = std::exp((candidate.value - peak) / options_.temperature);
+    total += candidate.value;
+  }
+  // Candidates are sorted, so both cuts keep a prefix; the most likely token always stays.
+  size_t kept = candidates_.size();
+  if (options_.top_p < 1.0f) {
+    double mass = 0;
+    for (size_t i = 0; i < kept; ++i) {
+      mass += candidates_[i].value;
+      if (mass >= double(options_.top_p) * total) kept = i + 1;
+    }
+  }
+  // The first has probability 1 / total, so min_p * peak is min_p in these units.
+  while (kept > 1 && candidates_[kept - 1].value < options_.min_p) --kept;
+
+  double mass = 0;
+  for (size_t i = 0; i < kept; ++i) mass += candidates_[i].value;
+  double target = uniform() * mass;
+  for (size_t i = 0; i < kept; ++i) {
+    target -= candidates_[i].value;
+    if (target < 0) return candidates_[i].id;
+  }
+  return candidates_[kept - 1].id;
+}
+
+// Fills candidates_ with the top_k largest, falling; equal logits by id, so that the order (and
+// with it the draw) does not depend on the sorting algorithm.
+void Sampler::keep_top_k(std::span<const float> logits) {
+  const auto before = [](const Candidate& a, const Candidate& b) {
+    return a.value > b.value || (a.value == b.value && a.id < b.id);
+  };
+  candidates_.clear();
+  const size_t limit = options_.top_k > 0 ? size_t(options_.top_k) : logits.size();
+  if (limit >= logits.size()) {
+    for (size_t i = 0; i < logits.size(); ++i) candidates_.push_back({logits[i], int32_t(i)});
+    std::sort(candidates_.begin(), candidates_.end(), before);
+    return;
+  }
+  // A heap whose front is the worst of the kept: one comparison for almost every token.
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const Candidate candidate{logits[i], int32_t(i)};
+    if (candidates_.size() == limit) {
+      if (!before(candidate, candidates_.front())) continue;
+      std::pop_heap(candidates_.begin(), candidates_.end(), before);
+      candidates_.pop_back();
+    }
+    candidates_.push_back(candidate);
+    std::push_heap(candidates_.begin(), candidates_.end(), before);
+  }
+  std::sort_heap(candidates_.begin(), candidates_.end(), before);
+}
+
+double Sampler::uniform() const {
+  return double(mix(mix(options_.seed) ^ uint64_t(chosen_)) >> 11) * 0x1p-53;
+}
+
+}  // namespace slip

@@ -1,0 +1,57 @@
+// From logits to a token: greedy or random, reproducible from the seed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace slip {
+
+struct SamplingOptions {
+  float temperature = 1.0f;  // 0: always the most likely token
+  int top_k = 0;             // 0: all
+  float top_p = 1.0f;
+  float min_p = 0.0f;
+  float repetition_penalty = 1.0f;  // on every token seen, prompt included
+  float presence_penalty = 0.0f;    // on generated tokens
+  float frequency_penalty = 0.0f;   // on generated tokens, per occurrence
+  std::vector<std::pair<int32_t, float>> logit_bias;
+  uint64_t seed = 0;
+
+  bool greedy() const { return temperature <= 0; }
+};
+
+// The state of one request's sampling. The i-th token depends on the logits, the options, the
+// history and (seed, i) alone, so a request gives the same answer alone and in a batch.
+class Sampler {
+ public:
+  // Tokens from `usable` on (padding of the vocabulary) are never chosen.
+  Sampler(const SamplingOptions& options, int64_t vocabulary, int64_t usable);
+
+  void see_prompt(std::span<const int32_t> ids);
+
+  // Chooses from `logits` [vocabulary], which it may change, and remembers the choice.
+  int32_t next(std::span<float> logits);
+
+ private:
+  struct Candidate {
+    float value;  // logit, later probability
+    int32_t id;
+  };
+
+  void adjust(std::span<float> logits) const;
+  int32_t draw(std::span<const float> logits);
+  void keep_top_k(std::span<const float> logits);
+  double uniform() const;
+
+  SamplingOptions options_;
+  int64_t usable_;
+  int64_t chosen_ = 0;
+  std::vector<uint8_t> in_prompt_;      // [vocabulary]
+  std::vector<int32_t> counts_;         // [vocabulary], generated
+  std::vector<int32_t> seen_;           // distinct ids with in_prompt_ or counts_
+  std::vector<Candidate> candidates_;   // reused
+};
+
+}  // namespace slip

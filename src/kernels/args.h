@@ -1,0 +1,187 @@
+// The arguments of every operation in ops.h. Activations are f32, row-major; `rows` are the tokens
+// of a step, possibly of several sequences. Dimension names are the same everywhere.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "quant/weight.h"
+#include "tensor/view.h"
+
+namespace slip {
+
+// Rows [first_row, first_row + rows) of a step belong to one sequence, at positions start,
+// start + 1, ... Everything a kernel needs to know about sequences.
+struct Span {
+  int64_t first_row = 0;
+  int64_t rows = 0;
+  int64_t start = 0;                // position of the first row
+  int32_t state_slot = 0;           // where its recurrent state lies
+  std::span<const int32_t> pages{};  // page of positions [i * page_len, (i + 1) * page_len)
+};
+
+// out[r] = table[ids[r]]
+struct EmbedArgs {
+  View ids;             // i32 [rows]
+  const Weight& table;  // [vocabulary, hidden]
+  View out;             // [rows, hidden]
+};
+
+// out = x / sqrt(mean(x^2) + eps) * scale, per row
+struct RmsNormArgs {
+  View x;      // [rows, dim]
+  View scale;  // [dim]; "1 + weight" where the checkpoint stores zero-centred weights
+  View out;    // [rows, dim]; may alias x
+  float eps;
+};
+
+// out = W x, or out += W x
+struct LinearArgs {
+  View x;                // [rows, in]
+  const Weight& weight;  // [out, in]
+  View out;              // [rows, out]
+  bool add = false;
+};
+
+// Several weights on one input. One pass over x, one parallel region.
+struct LinearOutput {
+  const Weight& weight;  // [out, in]
+  View out;              // [rows, out]
+};
+struct LinearsArgs {
+  View x;  // [rows, in]
+  std::span<const LinearOutput> outputs;
+};
+
+// out = silu(gate) * up
+struct SiluMulArgs {
+  View gate;  // [rows, width]
+  View up;    // [rows, width]
+  View out;   // [rows, width]; may alias either
+};
+
+// down (silu(gate x) * (up x)): a dense MLP, a shared expert or one routed expert
+struct GatedMlp {
+  Weight gate;  // [width, hidden]
+  Weight up;    // [width, hidden]
+  Weight down;  // [hidden, width]
+};
+
+// out += mlp(x)
+struct GatedMlpArgs {
+  View x;  // [rows, hidden]
+  const GatedMlp& mlp;
+  View scratch;  // [2, rows, width] or larger
+  View out;      // [rows, hidden]
+};
+
+// Softmax over all experts, the top_k largest (lowest index first among equals), renormalised.
+struct RouteArgs {
+  View logits;   // [rows, experts]
+  View ids;      // i32 [rows, top_k], falling weight
+  View weights;  // [rows, top_k]
+};
+
+// out += sum_i weights[i] * expert_ids[i](x) + sigmoid(shared_gate) * shared(x)
+// Experts are summed in rank order, the shared one last, so that a row's result does not depend on
+// the rows beside it.
+struct ExpertsArgs {
+  View x;                             // [rows, hidden]
+  View ids;                           // i32 [rows, top_k]
+  View weights;                       // [rows, top_k]
+  std::span<const GatedMlp> experts;  // all of one shape
+  const GatedMlp& shared;             // width may differ from the experts'
+  View shared_gate;                   // [rows, 1] raw logit
+  View scratch;                       // f32, experts_scratch_values() or more
+  View out;                           // [rows, hidden]
+};
+
+// Depthwise causal convolution over the last `width` inputs, then SiLU. The tail of raw inputs is
+// read at the start of each span and left behind for the next step.
+struct CausalConvArgs {
+  View x;       // [rows, channels]
+  View weight;  // [width, channels]; the last row multiplies the current token
+  View tail;    // [slots, width - 1, channels], oldest first; in and out
+  View out;     // [rows, channels]; must not alias x
+  std::span<const Span> spans;
+};
+
+// Gated delta rule, per value head h with key head h / (value_heads / key_heads):
+//   q', k' = q, k / sqrt(sum of squares + 1e-6);  beta = sigmoid(b);
+//   alpha = exp(-rate * softplus(a + dt_bias))
+//   S <- alpha S;  d = beta (v - S^T k');  S <- S + k' d^T;  out = S^T q' / sqrt(key_dim)
+struct DeltaNetArgs {
+  View qkv;      // [rows, 2 * key_heads * key_dim + value_heads * value_dim]: q | k | v
+  View a;        // [rows, value_heads]
+  View b;        // [rows, value_heads]
+  View rate;     // [value_heads], exp(A_log)
+  View dt_bias;  // [value_heads]
+  View state;    // [slots, value_heads, key_dim, value_dim]; in and out
+  View out;      // [rows, value_heads, value_dim]
+  int64_t key_heads;
+  std::span<const Span> spans;
+};
+
+// out = x / sqrt(mean(x^2) + eps) * scale * silu(gate), per head
+struct GatedRmsNormArgs {
+  View x;      // [rows, heads, dim]
+  View gate;   // [rows, heads, dim]
+  View scale;  // [dim]
+  View out;    // [rows, heads, dim]; may alias x
+  float eps;
+};
+
+// cos and sin of position * frequency for every row of a step; shared by all layers.
+struct RopeTableArgs {
+  View frequencies;  // [pairs]
+  float scale;       // multiplies both (YaRN); 1 otherwise
+  View cos;          // [rows, pairs]
+  View sin;          // [rows, pairs]
+  std::span<const Span> spans;
+};
+
+// Keys and values of one layer; position p of a sequence lies in page pages[p / page_len].
+struct KvPages {
+  View keys;    // [pages, kv_heads, page_len, head_dim], f32 or bf16
+  View values;  // same
+};
+
+// Normalises and rotates queries and keys and appends keys and values to the cache. Rotation pairs
+// dimension j with j + pairs for j < pairs; dimensions from 2 * pairs on pass through.
+struct RotateAndStoreArgs {
+  View q;        // [rows, q_heads, q_stride]; the first head_dim of each head are the query
+  View k;        // [rows, kv_heads, head_dim]
+  View v;        // [rows, kv_heads, head_dim]
+  View q_scale;  // [head_dim]
+  View k_scale;  // [head_dim]
+  float eps;
+  View cos;    // [rows, pairs]
+  View sin;    // [rows, pairs]
+  View out_q;  // [rows, q_heads, head_dim]
+  KvPages kv;
+  std::span<const Span> spans;
+};
+
+// Causal softmax attention of every row to its own sequence, positions 0 up to its own. Query head
+// h reads kv head h / (q_heads / kv_heads).
+struct AttentionArgs {
+  View q;  // [rows, q_heads, head_dim]
+  KvPages kv;
+  View out;  // [rows, q_heads, head_dim]; must not alias q
+  float scale;
+  std::span<const Span> spans;
+};
+
+// x *= sigmoid(gate); the gate of head h is the second half of q_and_gate[h]
+struct GateHeadsArgs {
+  View x;           // [rows, heads, dim]; in and out
+  View q_and_gate;  // [rows, heads, 2 * dim]
+};
+
+// Values of scratch that ExpertsArgs needs: hidden activations and one output per expert and row.
+constexpr int64_t experts_scratch_values(int64_t rows, int64_t top_k, int64_t width,
+                                         int64_t shared_width, int64_t hidden) {
+  return rows * ((top_k + 1) * (2 * (width > shared_width ? width : shared_width)) + hidden);
+}
+
+}  // namespace slip

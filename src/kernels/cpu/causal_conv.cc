@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/cpu_ops_impl.h"
+
+namespace slip {
+namespace {
+
+constexpr int64_t kMaxWidth = 64;
+constexpr int64_t kChannelsPerItem = 256;
+
+}  // namespace
+
+void CpuOps::causal_conv(const CausalConvArgs& args) {
+  check_shapes(args);
+  const int64_t channels = args.x.shape[1];
+  const int64_t width = args.weight.shape[0];
+  const int64_t history = width - 1;
+  check(width <= kMaxWidth, "causal_conv: width ", width);
+
+  // All rows of one span for channels [first, first + count).
+  const auto run = [&](const Span& span, int64_t first, int64_t count) {
+    float* tail = args.tail.f32() + span.state_slot * history * channels + first;
+    const float* x = args.x.f32() + span.first_row * channels + first;
+    // Input `position` of the span; negative ones are in the tail.
+    const auto input = [&](int64_t position) {
+      return position < 0 ? tail + (history + position) * channels : x + position * channels;
+    };
+    for (int64_t row = 0; row < span.rows; ++row) {
+      const float* inputs[kMaxWidth];
+      for (int64_t w = 0; w < width; ++w) inputs[w] = input(row - history + w);
+      loops_.conv_silu(inputs, args.weight.f32() + first, channels, width, count,
+                       args.out.f32() + (span.first_row + row) * channels + first);
+    }
+    // Oldest first: each is copied from a later place, so nothing is overwritten too early.
+    for (int64_t i = 0; i < history; ++i)
+      std::memmove(tail + i * channels, input(span.rows - history + i),
+                   size_t(count) * sizeof(float));
+  };
+
+  const int64_t parts = (channels + kChannelsPerItem - 1) / kChannelsPerItem;
+  for (const Span& span : args.spans) {
+    if (span.rows == 0) continue;
+    if (span.rows * channels < 2 * kParallelValues) {
+      run(span, 0, channels);
+      continue;
+    }
+    pool_.run(parts, [&](int64_t part, int) {
+      const int64_t first = part * kChannelsPerItem;
+      run(span, first, std::min(kChannelsPerItem, channels - first));
+    });
+  }
+}
+
+}  // namespace slip

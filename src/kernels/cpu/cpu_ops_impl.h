@@ -1,0 +1,84 @@
+// The class behind make_cpu_ops(); one file per family of ops, named as in ref/.
+#pragma once
+
+#include <vector>
+
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/cpu/packed_weight.h"
+#include "kernels/cpu/row_inputs.h"
+#include "kernels/dims.h"
+
+namespace slip {
+
+class CpuOps : public Ops {
+ public:
+  CpuOps(ThreadPool& pool, Isa isa) : pool_(pool), loops_(loops_for(isa)) {}
+
+  const char* name() const override { return "cpu"; }
+  size_t packed_bytes(const WeightInfo& info) const override { return cpu_packed_bytes(info); }
+  Weight pack(const Weight& plain, std::span<std::byte> storage) override {
+    return cpu_pack(plain, storage);
+  }
+  void reserve(const StepLimits& limits) override;
+
+  void embed(const EmbedArgs& args) override;
+  void rms_norm(const RmsNormArgs& args) override;
+  void linear(const LinearArgs& args) override;
+  void linears(const LinearsArgs& args) override;
+  void silu_mul(const SiluMulArgs& args) override;
+  void gated_mlp(const GatedMlpArgs& args) override;
+  void route(const RouteArgs& args) override;
+  void experts(const ExpertsArgs& args) override;
+  void causal_conv(const CausalConvArgs& args) override;
+  void delta_net(const DeltaNetArgs& args) override;
+  void gated_rms_norm(const GatedRmsNormArgs& args) override;
+  void rope_table(const RopeTableArgs& args) override;
+  void rotate_and_store(const RotateAndStoreArgs& args) override;
+  void attention(const AttentionArgs& args) override;
+  void gate_heads(const GateHeadsArgs& args) override;
+
+ private:
+  // One weight of a parallel region over blocks of outputs.
+  struct LinearJob {
+    const Weight* weight;
+    float* out;
+    int64_t out_stride;
+    bool add;
+  };
+
+  void run_linear_jobs(std::span<const LinearJob> jobs, const RowInputs& inputs, int64_t rows);
+  // Outputs of blocks [first, first + blocks) for the given rows, on the calling thread.
+  void run_tile(const Weight& weight, int64_t first, int64_t blocks, const RowInput* rows,
+                int64_t row_count, float* out, int64_t out_stride, bool add) const;
+
+  // Runs body(row) for all rows, in parallel when `values` (the work of all) is worth it.
+  template <class Body>
+  void for_rows(int64_t rows, int64_t values, const Body& body) {
+    if (values < kParallelValues) {
+      for (int64_t row = 0; row < rows; ++row) body(row);
+    } else {
+      pool_.run(rows, [&](int64_t row, int) { body(row); });
+    }
+  }
+
+  std::span<float> thread_scratch(int thread) const {
+    return {reinterpret_cast<float*>(scratch_.data()) + size_t(thread) * scratch_values_,
+            scratch_values_};
+  }
+
+  // Below this many values an elementwise op ends before a second thread has begun.
+  static constexpr int64_t kParallelValues = 8192;
+
+  ThreadPool& pool_;
+  const Loops& loops_;
+  RowInputs inputs_;         // of linear layers
+  RowInputs hidden_inputs_;  // of the experts' down projections
+  RowInputs shared_inputs_;  // of the shared expert's
+  std::vector<RowInput> expert_rows_;
+  std::vector<int32_t> expert_counts_, expert_starts_, active_experts_, slots_;
+  Buffer scratch_;             // a part per thread
+  size_t scratch_values_ = 0;  // per thread
+  Buffer partials_;            // attention over long contexts, see attention.cc
+};
+
+}  // namespace slip

@@ -1,0 +1,151 @@
+// Mixture of experts in two parallel regions: gate, up and SwiGLU of all selected experts and the
+// shared one; then down, weighted and summed in rank order.
+#include <algorithm>
+#include "kernels/cpu/experts.h"
+
+#include <cmath>
+
+#include "kernels/cpu/cpu_ops_impl.h"
+
+namespace slip {
+namespace {
+
+bool same_format(const WeightInfo& a, const WeightInfo& b) {
+  return a.format == b.format && a.group == b.group;
+}
+
+// Rows are rounded to int8 once for all experts, so experts must agree on how. Files made by one
+// quantizer do; anything else, and models without a shared expert, take the composition.
+bool uniform(const ExpertsArgs& args) {
+  const GatedMlp& first = args.experts[0];
+  for (const GatedMlp& expert : args.experts)
+    if (!same_format(expert.gate.info, first.gate.info) ||
+        !same_format(expert.up.info, first.gate.info) ||
+        !same_format(expert.down.info, first.down.info))
+      return false;
+  const auto compatible = [](const WeightInfo& a, const WeightInfo& b) {
+    return !uses_int8_activations(a.format) || !uses_int8_activations(b.format) ||
+           activation_group(a) == activation_group(b);
+  };
+  if (args.shared.gate.empty()) return false;
+  return compatible(args.shared.gate.info, first.gate.info) &&
+         compatible(args.shared.up.info, first.gate.info);
+}
+
+float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+void CpuOps::route(const RouteArgs& args) {
+  check_shapes(args);
+  const int64_t rows = args.logits.shape[0], experts = args.logits.shape[1];
+  const int64_t top_k = args.ids.shape[1];
+  for_rows(rows, rows * experts * top_k, [&](int64_t row) {
+    const float* logits = args.logits.f32() + row * experts;
+    int32_t* ids = args.ids.i32() + row * top_k;
+    float* weights = args.weights.f32() + row * top_k;
+    // Insertion into a short list; equal logits keep the lower index first.
+    int64_t count = 0;
+    for (int64_t e = 0; e < experts; ++e) {
+      if (count == top_k && !(logits[e] > logits[ids[count - 1]])) continue;
+      int64_t place = count < top_k ? count++ : count - 1;
+      for (; place > 0 && logits[e] > logits[ids[place - 1]]; --place) ids[place] = ids[place - 1];
+      ids[place] = int32_t(e);
+    }
+    // Softmax over all experts, renormalised over the chosen, is the softmax of the chosen.
+    float total = 0;
+    for (int64_t i = 0; i < top_k; ++i)
+      total += weights[i] = std::exp(logits[ids[i]] - logits[ids[0]]);
+    for (int64_t i = 0; i < top_k; ++i) weights[i] /= total;
+  });
+}
+
+void CpuOps::experts(const ExpertsArgs& args) {
+  check_shapes(args);
+  if (!uniform(args)) return Ops::experts(args);
+  const int64_t rows = args.x.shape[0], hidden = args.x.shape[1], top_k = args.ids.shape[1];
+  const int64_t experts = int64_t(args.experts.size()), pairs = rows * top_k;
+  const int64_t width = args.experts[0].gate.info.out, shared_width = args.shared.gate.info.out;
+  const int32_t* ids = args.ids.i32();
+
+  // Pairs (row, rank) sorted by expert: a slot each, the slots of an expert side by side.
+  std::fill(expert_counts_.begin(), expert_counts_.begin() + experts, 0);
+  for (int64_t i = 0; i < pairs; ++i) ++expert_counts_[size_t(ids[i])];
+  int32_t active = 0, start = 0;
+  for (int64_t e = 0; e < experts; ++e) {
+    expert_starts_[size_t(e)] = start;
+    start += expert_counts_[size_t(e)];
+    if (expert_counts_[size_t(e)] > 0) active_experts_[size_t(active++)] = int32_t(e);
+  }
+  inputs_.set(args.x.f32(), rows, hidden, hidden);
+  inputs_.prepare(args.experts[0].gate.info, loops_, pool_);
+  inputs_.prepare(args.shared.gate.info, loops_, pool_);
+  std::fill(expert_counts_.begin(), expert_counts_.begin() + experts, 0);
+  for (int64_t i = 0; i < pairs; ++i) {
+    const auto e = size_t(ids[i]);
+    slots_[size_t(i)] = expert_starts_[e] + expert_counts_[e]++;
+    expert_rows_[size_t(slots_[size_t(i)])] = inputs_.rows()[i / top_k];
+  }
+
+  float* activations = args.scratch.f32();                 // [pairs, width]
+  float* shared_activations = activations + pairs * width;  // [rows, shared_width]
+  const auto run_gate_up = [&](const GatedMlp& mlp, const RowInput* inputs, int64_t count,
+                               int64_t first, float* out, float* up) {
+    const int64_t mlp_width = mlp.gate.info.out;
+    const int64_t blocks = std::min(kExpertBlocks, block_count(mlp_width) - first);
+    const int64_t values = std::min(blocks * kLanes, mlp_width - first * kLanes);
+    out += first * kLanes;
+    run_tile(mlp.gate, first, blocks, inputs, count, out, mlp_width, false);
+    run_tile(mlp.up, first, blocks, inputs, count, up, values, false);
+    for (int64_t r = 0; r < count; ++r)
+      loops_.silu_mul(out + r * mlp_width, up + r * values, values, out + r * mlp_width);
+  };
+  const int64_t parts = ceil_div(block_count(width), kExpertBlocks);
+  const int64_t shared_parts = ceil_div(block_count(shared_width), kExpertBlocks);
+  pool_.run(active * parts + shared_parts, [&](int64_t item, int thread) {
+    float* up = thread_scratch(thread).data();
+    // The shared expert first: with many rows its items are the longest.
+    if (item < shared_parts)
+      return run_gate_up(args.shared, inputs_.rows(), rows, item * kExpertBlocks,
+                         shared_activations, up);
+    item -= shared_parts;
+    const auto e = size_t(active_experts_[size_t(item / parts)]);
+    const int64_t first_slot = expert_starts_[e];
+    run_gate_up(args.experts[e], expert_rows_.data() + first_slot, expert_counts_[e],
+                item % parts * kExpertBlocks, activations + first_slot * width, up);
+  });
+
+  hidden_inputs_.set(activations, pairs, width, width);
+  hidden_inputs_.prepare(args.experts[0].down.info, loops_, pool_);
+  shared_inputs_.set(shared_activations, rows, shared_width, shared_width);
+  shared_inputs_.prepare(args.shared.down.info, loops_, pool_);
+  pool_.run(ceil_div(block_count(hidden), kExpertBlocks), [&](int64_t item, int thread) {
+    const int64_t first = item * kExpertBlocks;
+    const int64_t blocks = std::min(kExpertBlocks, block_count(hidden) - first);
+    const int64_t values = std::min(blocks * kLanes, hidden - first * kLanes);
+    float* outputs = thread_scratch(thread).data();  // [pairs + rows, values]
+    float* shared_outputs = outputs + pairs * values;
+    for (int32_t i = 0; i < active; ++i) {
+      const auto e = size_t(active_experts_[size_t(i)]);
+      const int64_t first_slot = expert_starts_[e];
+      run_tile(args.experts[e].down, first, blocks, hidden_inputs_.rows() + first_slot,
+               expert_counts_[e], outputs + first_slot * values, values, false);
+    }
+    run_tile(args.shared.down, first, blocks, shared_inputs_.rows(), rows, shared_outputs, values,
+             false);
+    for (int64_t row = 0; row < rows; ++row) {
+      float* out = args.out.f32() + row * hidden + first * kLanes;
+      for (int64_t rank = 0; rank < top_k; ++rank) {
+        const int64_t pair = row * top_k + rank;
+        loops_.scaled_add(outputs + slots_[size_t(pair)] * values, args.weights.f32()[pair], values,
+                          out);
+      }
+      loops_.scaled_add(shared_outputs + row * values, sigmoid(args.shared_gate.f32()[row]), values,
+                        out);
+    }
+  });
+}
+
+}  // namespace slip

@@ -1,0 +1,106 @@
+#include <algorithm>
+#include "kernels/cpu/cpu_ops_impl.h"
+
+namespace slip {
+namespace {
+
+// Blocks of 16 outputs per work item: enough items to balance the threads, and four blocks at a
+// time because a single row keeps that many chains busy.
+int64_t blocks_per_item(int64_t blocks, int threads) {
+  const int64_t share = blocks / (int64_t{4} * threads);
+  return std::clamp<int64_t>(share / 4 * 4, 4, 64);
+}
+
+}  // namespace
+
+void CpuOps::run_tile(const Weight& weight, int64_t first, int64_t blocks, const RowInput* rows,
+                      int64_t row_count, float* out, int64_t out_stride, bool add) const {
+  const LinearTile tile{.weight = weight.values.data,
+                        .scales = cpu_trailing_scales(weight),
+                        .in = weight.info.in,
+                        .group = weight.info.group,
+                        .first_block = first,
+                        .blocks = blocks,
+                        .out_count = weight.info.out - first * kLanes,
+                        .rows = rows,
+                        .row_count = row_count,
+                        .out = out,
+                        .out_stride = out_stride,
+                        .add = add};
+  switch (weight.info.format) {
+    case WeightFormat::f32: return loops_.linear_f32(tile);
+    case WeightFormat::bf16: return loops_.linear_bf16(tile);
+    case WeightFormat::f16: return loops_.linear_f16(tile);
+    case WeightFormat::fp8_block: return loops_.linear_fp8(tile);
+    case WeightFormat::int8_row: return loops_.linear_int8(tile);
+    case WeightFormat::int4_group: return loops_.linear_int4(tile);
+  }
+  unreachable("WeightFormat");
+}
+
+void CpuOps::run_linear_jobs(std::span<const LinearJob> jobs, const RowInputs& inputs,
+                             int64_t rows) {
+  const auto items_of = [&](const LinearJob& job) {
+    const int64_t blocks = block_count(job.weight->info.out);
+    const int64_t step = blocks_per_item(blocks, pool_.threads());
+    return (blocks + step - 1) / step;
+  };
+  int64_t items = 0;
+  for (const LinearJob& job : jobs) items += items_of(job);
+  pool_.run(items, [&](int64_t item, int) {
+    const LinearJob* job = jobs.data();
+    while (item >= items_of(*job)) item -= items_of(*job++);
+    const int64_t blocks = block_count(job->weight->info.out);
+    const int64_t step = blocks_per_item(blocks, pool_.threads());
+    const int64_t first = item * step;
+    run_tile(*job->weight, first, std::min(step, blocks - first), inputs.rows(), rows,
+             job->out + first * kLanes, job->out_stride, job->add);
+  });
+}
+
+void CpuOps::linear(const LinearArgs& args) {
+  check_shapes(args);
+  const int64_t rows = args.x.shape[0], in = args.x.shape[1], out = args.out.shape[1];
+  inputs_.set(args.x.f32(), rows, in, in);
+  inputs_.prepare(args.weight.info, loops_, pool_);
+  const LinearJob job{&args.weight, args.out.f32(), out, args.add};
+  run_linear_jobs({&job, 1}, inputs_, rows);
+}
+
+void CpuOps::linears(const LinearsArgs& args) {
+  constexpr size_t kMaxJobs = 8;
+  check(args.outputs.size() <= kMaxJobs, "linears: more than ", kMaxJobs, " weights");
+  const int64_t rows = args.x.shape[0], in = args.x.shape[1];
+  inputs_.set(args.x.f32(), rows, in, in);
+  LinearJob jobs[kMaxJobs];
+  size_t count = 0;
+  int64_t group = 0;  // of the int8 codes that the jobs collected so far share
+  for (const LinearOutput& output : args.outputs) {
+    check_shapes(LinearArgs{.x = args.x, .weight = output.weight, .out = output.out});
+    const WeightInfo& info = output.weight.info;
+    if (uses_int8_activations(info.format)) {
+      if (group != 0 && group != activation_group(info)) {
+        run_linear_jobs({jobs, count}, inputs_, rows);
+        count = 0;
+      }
+      group = activation_group(info);
+      inputs_.prepare(info, loops_, pool_);
+    }
+    jobs[count++] = {&output.weight, output.out.f32(), output.out.shape[1], false};
+  }
+  run_linear_jobs({jobs, count}, inputs_, rows);
+}
+
+void CpuOps::gated_mlp(const GatedMlpArgs& args) {
+  check_shapes(args);
+  const int64_t rows = args.x.shape[0], width = args.mlp.gate.info.out;
+  float* scratch = args.scratch.f32();
+  const View gate{reinterpret_cast<std::byte*>(scratch), DType::f32, {rows, width}};
+  const View up{reinterpret_cast<std::byte*>(scratch + rows * width), DType::f32, {rows, width}};
+  const LinearOutput both[] = {{args.mlp.gate, gate}, {args.mlp.up, up}};
+  linears({.x = args.x, .outputs = both});
+  silu_mul({.gate = gate, .up = up, .out = gate});
+  linear({.x = gate, .weight = args.mlp.down, .out = args.out, .add = true});
+}
+
+}  // namespace slip

@@ -1,0 +1,39 @@
+// Rows of activations as linear kernels want them: f32, and rounded to int8 once per group size.
+#pragma once
+
+#include <vector>
+
+#include "base/threads.h"
+#include "kernels/cpu/simd/loops.h"
+#include "quant/weight.h"
+#include "tensor/buffer.h"
+
+namespace slip {
+
+class RowInputs {
+ public:
+  // The most values (rows * width) and rows that will be prepared at once.
+  void reserve(int64_t rows, int64_t values);
+
+  // Starts a new input [rows, width], rows `stride` apart.
+  void set(const float* x, int64_t rows, int64_t width, int64_t stride);
+
+  // Makes int8 codes if `format` needs them and they are not there yet for this group size.
+  void prepare(const WeightInfo& info, const Loops& loops, ThreadPool& pool);
+
+  // Valid for weights whose info was prepared last.
+  const RowInput* rows() const { return rows_.data(); }
+
+ private:
+  int64_t group_ = 0;  // of the codes at hand; 0: none
+  int64_t width_ = 0;
+  std::vector<RowInput> rows_;
+  int64_t row_count_ = 0;
+  Buffer codes_, scales_, sums_;
+};
+
+// Whether a format multiplies int8 activations, and with how many of them per scale.
+bool uses_int8_activations(WeightFormat format);
+int64_t activation_group(const WeightInfo& info);
+
+}  // namespace slip

@@ -1,0 +1,79 @@
+// Integer dot products on AVX-512 VNNI: 16 outputs (one per 32-bit lane), T rows of activations in
+// two bytes. The same functions are in dot_avx2.h and dot_portable.h.
+//
+// int4: a chunk is 64 bytes = 16 outputs x 8 inputs. Byte 4 * lane + j holds input j of the chunk
+// in its low and input j + 4 in its high nibble, as code + 8, so unsigned.
+// int8: a chunk is 64 bytes = 16 outputs x 4 inputs, signed.
+// x: per four inputs four high bytes, then four low bytes; a value is 256 * high + low.
+#pragma once
+
+#include <cstring>
+
+#include "kernels/cpu/simd/vec_avx512.h"
+
+namespace slip {
+namespace {
+
+inline __m512i broadcast4(const int8_t* p) {
+  int32_t four;
+  std::memcpy(&four, p, 4);
+  return _mm512_set1_epi32(four);
+}
+inline __m512i join_bytes(__m512i high, __m512i low) {
+  return _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
+}
+
+// out[t] = offsets[t] + sum over chunks of unsigned code * x
+template <int T>
+inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
+                     const int32_t* offsets, F32x16* out) {
+  const __m512i nibble = _mm512_set1_epi8(15);
+  __m512i high[T][2], low[T][2];  // two chains each hide the latency of the dot instruction
+  for (int t = 0; t < T; ++t)
+    for (int j = 0; j < 2; ++j) high[t][j] = low[t][j] = _mm512_setzero_si512();
+#pragma GCC unroll 2
+  for (int64_t c = 0; c < chunks; ++c) {
+    const __m512i w = _mm512_loadu_si512(codes + c * 64);
+    const __m512i w0 = _mm512_and_si512(w, nibble);
+    const __m512i w1 = _mm512_and_si512(_mm512_srli_epi16(w, 4), nibble);
+    for (int t = 0; t < T; ++t) {
+      const int8_t* values = x[t] + c * 16;
+      high[t][0] = _mm512_dpbusd_epi32(high[t][0], w0, broadcast4(values));
+      low[t][0] = _mm512_dpbusd_epi32(low[t][0], w0, broadcast4(values + 4));
+      high[t][1] = _mm512_dpbusd_epi32(high[t][1], w1, broadcast4(values + 8));
+      low[t][1] = _mm512_dpbusd_epi32(low[t][1], w1, broadcast4(values + 12));
+    }
+  }
+  for (int t = 0; t < T; ++t) {
+    const __m512i total = join_bytes(_mm512_add_epi32(high[t][0], high[t][1]),
+                                     _mm512_add_epi32(low[t][0], low[t][1]));
+    out[t] = _mm512_cvtepi32_ps(_mm512_add_epi32(total, _mm512_set1_epi32(offsets[t])));
+  }
+}
+
+// out[t] = sum over chunks of code * x
+template <int T>
+inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x, F32x16* out) {
+  // The instruction wants unsigned weights: code + 128, and 128 * sum(x) comes off again.
+  const __m512i flip = _mm512_set1_epi8(int8_t(0x80));
+  __m512i high[T], low[T], sum_high[T], sum_low[T];
+  for (int t = 0; t < T; ++t)
+    high[t] = low[t] = sum_high[t] = sum_low[t] = _mm512_setzero_si512();
+#pragma GCC unroll 2
+  for (int64_t c = 0; c < chunks; ++c) {
+    const __m512i w = _mm512_xor_si512(_mm512_loadu_si512(codes + c * 64), flip);
+    for (int t = 0; t < T; ++t) {
+      const __m512i h = broadcast4(x[t] + c * 8), l = broadcast4(x[t] + c * 8 + 4);
+      high[t] = _mm512_dpbusd_epi32(high[t], w, h);
+      low[t] = _mm512_dpbusd_epi32(low[t], w, l);
+      sum_high[t] = _mm512_dpbusd_epi32(sum_high[t], flip, h);
+      sum_low[t] = _mm512_dpbusd_epi32(sum_low[t], flip, l);
+    }
+  }
+  for (int t = 0; t < T; ++t)
+    out[t] = _mm512_cvtepi32_ps(join_bytes(_mm512_sub_epi32(high[t], sum_high[t]),
+                                           _mm512_sub_epi32(low[t], sum_low[t])));
+}
+
+}  // namespace
+}  // namespace slip

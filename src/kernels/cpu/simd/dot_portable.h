@@ -1,0 +1,50 @@
+// Integer dot products in plain C++. See dot_avx512.h for the data layout.
+#pragma once
+
+#include "kernels/cpu/simd/vec_portable.h"
+
+namespace slip {
+namespace {
+
+// Activation i of a row: 256 * high + low.
+inline int32_t activation(const int8_t* x, int64_t i) {
+  const int8_t* four = x + i / 4 * 8 + i % 4;
+  return 256 * four[0] + four[4];
+}
+
+template <int T>
+inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
+                     const int32_t* offsets, F32x16* out) {
+  for (int t = 0; t < T; ++t) {
+    int32_t total[16];
+    for (int32_t& lane : total) lane = offsets[t];
+    for (int64_t c = 0; c < chunks; ++c) {
+      for (int j = 0; j < 4; ++j) {
+        const int32_t x0 = activation(x[t], c * 8 + j), x1 = activation(x[t], c * 8 + 4 + j);
+        for (int lane = 0; lane < 16; ++lane) {
+          const int code = codes[c * 64 + lane * 4 + j];
+          total[lane] += (code & 15) * x0 + (code >> 4) * x1;
+        }
+      }
+    }
+    out[t] = each([&](int i) { return float(total[i]); });
+  }
+}
+
+template <int T>
+inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x, F32x16* out) {
+  for (int t = 0; t < T; ++t) {
+    int32_t total[16] = {};
+    for (int64_t c = 0; c < chunks; ++c) {
+      for (int j = 0; j < 4; ++j) {
+        const int32_t value = activation(x[t], c * 4 + j);
+        for (int lane = 0; lane < 16; ++lane)
+          total[lane] += int32_t(codes[c * 64 + lane * 4 + j]) * value;
+      }
+    }
+    out[t] = each([&](int i) { return float(total[i]); });
+  }
+}
+
+}  // namespace
+}  // namespace slip

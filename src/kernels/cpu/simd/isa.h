@@ -1,0 +1,15 @@
+// Which instruction set the inner loops use; chosen once, at run time.
+#pragma once
+
+#include <vector>
+
+namespace slip {
+
+enum class Isa { portable, avx2, avx512 };
+
+const char* name_of(Isa isa);
+
+// Best first. `portable` is always there.
+std::vector<Isa> available_isas();
+
+}  // namespace slip

@@ -1,0 +1,120 @@
+// The inner loops of the CPU backend: one table of functions per instruction set, all made from the
+// same source (loops_*.h over vec_<isa>.h). Only plain pointers cross this border, so that no
+// shared inline function is compiled with instructions that another machine lacks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/simd/isa.h"
+
+namespace slip {
+
+// Outputs that are computed side by side, one per vector lane.
+inline constexpr int64_t kLanes = 16;
+
+// Inputs that share a scale when activations are rounded.
+inline constexpr int64_t kActivationGroup = 128;
+
+// Integer weights multiply activations of 16 bits, as two bytes: value = 256 * high + low. One byte
+// would cost half the products and a third of the top choices of a small model their certainty; two
+// are as good as float (docs/perf-log.md, "activations").
+inline constexpr float kActivationSteps = 127 * 256;
+
+// One row of activations, as f32 and, for integer weights, rounded.
+struct RowInput {
+  const float* values;
+  const int8_t* codes;  // per four inputs: four high bytes, then four low bytes
+  const float* scales;  // [groups]
+  const int32_t* sums;  // [groups], of 256 * high + low
+};
+
+// Blocks [first_block, first_block + blocks) of 16 outputs, for `row_count` rows:
+// out[row * out_stride + (block - first_block) * 16 + lane]. Of the weight's last block, lanes from
+// out_count on do not exist and are not written.
+struct LinearTile {
+  const std::byte* weight;  // packed, from its first block
+  const float* scales;      // fp8: [ceil(out/128), ceil(in/128)]; int8: [all blocks * 16]
+  int64_t in;
+  int64_t group;  // int4: inputs per scale
+  int64_t first_block;
+  int64_t blocks;
+  int64_t out_count;  // outputs from the first block on
+  const RowInput* rows;
+  int64_t row_count;
+  float* out;
+  int64_t out_stride;
+  bool add;  // out += instead of out =
+};
+
+// One value head of the delta rule over consecutive rows of one sequence, for a range of columns.
+struct DeltaColumns {
+  float* state;          // [key_dim, value_dim], at the first column
+  int64_t state_stride;  // value_dim
+  int64_t key_dim;
+  int64_t columns;
+  int64_t rows;
+  const float* q;  // [rows, key_dim], normalised and scaled
+  const float* k;  // [rows, key_dim], normalised
+  const float* v;  // at the first column; row stride below
+  int64_t v_stride;
+  const float* alpha;  // [rows]
+  const float* beta;   // [rows]
+  float* out;          // at the first column
+  int64_t out_stride;
+};
+
+// Positions of one page that are attended to at a time.
+inline constexpr int64_t kMaxPageSlice = 64;
+
+// A slice of a page of keys and values against the queries that read it: heads that share the kv
+// head, of one or several rows. Running maximum, denominator and undivided output per query.
+struct AttentionPage {
+  const void* keys;    // [positions, head_dim], f32 or bf16
+  const void* values;  // [positions, head_dim]
+  bool bf16;
+  int64_t head_dim;
+  int64_t queries;
+  const float* const* q;     // [queries], each [head_dim], already scaled
+  const int64_t* positions;  // [queries]: how many are visible, 1..kMaxPageSlice
+  float* maximum;            // [queries]
+  float* denominator;        // [queries]
+  float* const* out;         // [queries], each [head_dim]
+};
+
+struct Loops {
+  Isa isa;
+
+  // Rounds a row, one scale per group: round(x / (max|x| / kActivationSteps)).
+  void (*quantize_row)(const float* x, int64_t count, int64_t group, int8_t* codes, float* scales,
+                       int32_t* sums);
+
+  void (*linear_f32)(const LinearTile& tile);
+  void (*linear_bf16)(const LinearTile& tile);
+  void (*linear_f16)(const LinearTile& tile);
+  void (*linear_fp8)(const LinearTile& tile);
+  void (*linear_int8)(const LinearTile& tile);
+  void (*linear_int4)(const LinearTile& tile);
+
+  void (*rms_norm)(const float* x, const float* scale, int64_t count, float eps, float* out);
+  void (*gated_rms_norm)(const float* x, const float* gate, const float* scale, int64_t count,
+                         float eps, float* out);
+  void (*silu_mul)(const float* gate, const float* up, int64_t count, float* out);
+  void (*sigmoid_mul)(const float* gate, int64_t count, float* x);
+  // out = silu(sum over `width` rows of inputs * weights), channel by channel
+  void (*conv_silu)(const float* const* inputs, const float* weight, int64_t weight_stride,
+                    int64_t width, int64_t channels, float* out);
+  // out = x / sqrt(sum of squares + 1e-6) * factor
+  void (*l2_normalize)(const float* x, int64_t count, float factor, float* out);
+  void (*scaled_add)(const float* x, float factor, int64_t count, float* out);
+  void (*delta_columns)(const DeltaColumns& columns);
+  void (*attention_page)(const AttentionPage& page);
+
+  // Speed probes for the roofs: sums that must read everything, and int8 products from registers.
+  uint64_t (*read_bytes)(const std::byte* data, size_t bytes);
+  int64_t (*int8_products)(int64_t rounds);  // returns how many products one call made
+};
+
+const Loops& loops_for(Isa isa);
+
+}  // namespace slip

@@ -1,0 +1,15 @@
+#include "kernels/cpu/simd/dot_avx2.h"
+// The loops below are written over the vectors and dot products above.
+#include "kernels/cpu/simd/loops_linear.h"
+#include "kernels/cpu/simd/loops_math.h"
+// loops_attention.h uses loops_math.h.
+#include "kernels/cpu/simd/loops_attention.h"
+#include "kernels/cpu/simd/loops_delta.h"
+#include "kernels/cpu/simd/loops_table.h"
+
+namespace slip {
+
+extern const Loops kLoops_avx2;
+const Loops kLoops_avx2 = make_loops(Isa::avx2);
+
+}  // namespace slip

@@ -1,0 +1,144 @@
+// Norms, activations, rounding to int8. Included once per instruction set, after dot_<isa>.h.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/cpu/simd/loops.h"
+
+namespace slip {
+namespace {
+
+// exp(x) to about 1e-7 relative: 2^n * e^r with |r| <= ln(2)/2 and a degree-6 polynomial.
+inline F32x16 exp(F32x16 x) {
+  x = min(max(x, set1(-87.0f)), set1(88.0f));
+  const F32x16 n = round_even(mul(x, set1(1.44269504f)));
+  F32x16 r = fma(n, set1(-0.693145752f), x);
+  r = fma(n, set1(-1.42860677e-6f), r);
+  F32x16 p = set1(1.0f / 720);
+  p = fma(p, r, set1(1.0f / 120));
+  p = fma(p, r, set1(1.0f / 24));
+  p = fma(p, r, set1(1.0f / 6));
+  p = fma(p, r, set1(0.5f));
+  p = fma(p, r, set1(1.0f));
+  p = fma(p, r, set1(1.0f));
+  return mul(p, exp2_integral(n));
+}
+inline F32x16 sigmoid(F32x16 x) {
+  return div(set1(1.0f), add(set1(1.0f), exp(sub(zero(), x))));
+}
+inline F32x16 silu(F32x16 x) { return mul(x, sigmoid(x)); }
+
+// Runs `body(offset, valid)` over [0, count) in steps of 16; the tail goes through a padded copy.
+template <class Body>
+inline void for_each_vector(int64_t count, const Body& body) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) body(i, kLanes);
+  if (i < count) body(i, count - i);
+}
+inline F32x16 load_part(const float* p, int64_t valid) {
+  if (valid == kLanes) return load(p);
+  float lanes[kLanes] = {};
+  for (int64_t i = 0; i < valid; ++i) lanes[i] = p[i];
+  return load(lanes);
+}
+inline void store_part(float* p, int64_t valid, F32x16 x) {
+  if (valid == kLanes) return store(p, x);
+  float lanes[kLanes];
+  store(lanes, x);
+  for (int64_t i = 0; i < valid; ++i) p[i] = lanes[i];
+}
+
+inline float sum_of_squares(const float* x, int64_t count) {
+  F32x16 total = zero();
+  for_each_vector(count, [&](int64_t i, int64_t valid) {
+    const F32x16 v = load_part(x + i, valid);
+    total = fma(v, v, total);
+  });
+  return sum(total);
+}
+
+void rms_norm(const float* x, const float* scale, int64_t count, float eps, float* out) {
+  const float inverse = 1.0f / std::sqrt(sum_of_squares(x, count) / float(count) + eps);
+  for_each_vector(count, [&](int64_t i, int64_t valid) {
+    const F32x16 v = mul(load_part(x + i, valid), set1(inverse));
+    store_part(out + i, valid, mul(v, load_part(scale + i, valid)));
+  });
+}
+
+void gated_rms_norm(const float* x, const float* gate, const float* scale, int64_t count,
+                    float eps, float* out) {
+  const float inverse = 1.0f / std::sqrt(sum_of_squares(x, count) / float(count) + eps);
+  for_each_vector(count, [&](int64_t i, int64_t valid) {
+    const F32x16 v = mul(load_part(x + i, valid), set1(inverse));
+    const F32x16 scaled = mul(v, load_part(scale + i, valid));
+    store_part(out + i, valid, mul(scaled, silu(load_part(gate + i, valid))));
+  });
+}
+
+void l2_normalize(const float* x, int64_t count, float factor, float* out) {
+  const float inverse = factor / std::sqrt(sum_of_squares(x, count) + 1e-6f);
+  for_each_vector(count, [&](int64_t i, int64_t valid) {
+    store_part(out + i, valid, mul(load_part(x + i, valid), set1(inverse)));
+  });
+}
+
+void silu_mul(const float* gate, const float* up, int64_t count, float* out) {
+  for_each_vector(count, [&](int64_t i, int64_t valid) {
+    store_part(out + i, valid, mul(silu(load_part(gate + i, valid)), load_part(up + i, valid)));
+  });
+}
+
+void sigmoid_mul(const float* gate, int64_t count, float* x) {
+  for_each_vector(count, [&](int64_t i, int64_t valid) {
+    store_part(x + i, valid, mul(load_part(x + i, valid), sigmoid(load_part(gate + i, valid))));
+  });
+}
+
+void scaled_add(const float* x, float factor, int64_t count, float* out) {
+  for_each_vector(count, [&](int64_t i, int64_t valid) {
+    // Not fused, so that the result is that of the plain composition in kernels/ops.cc.
+    const F32x16 scaled = mul(load_part(x + i, valid), set1(factor));
+    store_part(out + i, valid, add(load_part(out + i, valid), scaled));
+  });
+}
+
+void conv_silu(const float* const* inputs, const float* weight, int64_t weight_stride,
+               int64_t width, int64_t channels, float* out) {
+  for_each_vector(channels, [&](int64_t i, int64_t valid) {
+    F32x16 total = zero();
+    for (int64_t w = 0; w < width; ++w)
+      total = fma(load_part(inputs[w] + i, valid), load_part(weight + w * weight_stride + i, valid),
+                  total);
+    store_part(out + i, valid, silu(total));
+  });
+}
+
+void quantize_row(const float* x, int64_t count, int64_t group, int8_t* codes, float* scales,
+                  int32_t* sums) {
+  const F32x16 bound = set1(kActivationSteps);
+  for (int64_t begin = 0, g = 0; begin < count; begin += group, ++g) {
+    const int64_t size = begin + group < count ? group : count - begin;
+    F32x16 peak = zero();
+    for_each_vector(size, [&](int64_t i, int64_t valid) {
+      peak = max(peak, abs(load_part(x + begin + i, valid)));
+    });
+    const float scale = largest(peak) / kActivationSteps;
+    const F32x16 inverse = set1(scale > 0 ? 1.0f / scale : 0.0f);
+    F32x16 total = zero();  // integers below 2^24: exact in any order
+    for_each_vector(size, [&](int64_t i, int64_t valid) {
+      // Rounding of 1 / scale could push the peak past the last step.
+      F32x16 v = mul(load_part(x + begin + i, valid), inverse);
+      v = round_even(max(min(v, bound), sub(zero(), bound)));
+      const F32x16 high = round_even(mul(v, set1(1.0f / 256)));
+      // -128 has no opposite among bytes, and a kernel flips signs; -127 is one step off.
+      const F32x16 low = max(fma(high, set1(-256.0f), v), set1(-127.0f));
+      store_byte_pairs(codes + 2 * (begin + i), high, min(low, set1(127.0f)));
+      total = add(total, fma(high, set1(256.0f), min(low, set1(127.0f))));
+    });
+    scales[g] = scale;
+    sums[g] = int32_t(sum(total));
+  }
+}
+
+}  // namespace
+}  // namespace slip

@@ -1,0 +1,71 @@
+// Sixteen floats as one AVX-512 register. Same functions as vec_avx2.h and vec_portable.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace slip {
+namespace {
+
+using F32x16 = __m512;
+
+inline F32x16 zero() { return _mm512_setzero_ps(); }
+inline F32x16 set1(float x) { return _mm512_set1_ps(x); }
+inline F32x16 load(const float* p) { return _mm512_loadu_ps(p); }
+inline void store(float* p, F32x16 x) { _mm512_storeu_ps(p, x); }
+inline F32x16 add(F32x16 a, F32x16 b) { return _mm512_add_ps(a, b); }
+inline F32x16 sub(F32x16 a, F32x16 b) { return _mm512_sub_ps(a, b); }
+inline F32x16 mul(F32x16 a, F32x16 b) { return _mm512_mul_ps(a, b); }
+inline F32x16 div(F32x16 a, F32x16 b) { return _mm512_div_ps(a, b); }
+// a * b + c
+inline F32x16 fma(F32x16 a, F32x16 b, F32x16 c) { return _mm512_fmadd_ps(a, b, c); }
+inline F32x16 max(F32x16 a, F32x16 b) { return _mm512_max_ps(a, b); }
+inline F32x16 min(F32x16 a, F32x16 b) { return _mm512_min_ps(a, b); }
+inline F32x16 abs(F32x16 a) { return _mm512_abs_ps(a); }
+inline F32x16 round_even(F32x16 a) {
+  return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+// 2^n for integral n in [-126, 127]
+inline F32x16 exp2_integral(F32x16 n) {
+  const __m512i bits = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 23));
+}
+
+// The same order as vec_avx2.h, so that the two agree bit for bit.
+inline float sum(F32x16 a) {
+  const __m256 s = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+  __m128 q = _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+  q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+  q = _mm_add_ss(q, _mm_movehdup_ps(q));
+  return _mm_cvtss_f32(q);
+}
+inline float largest(F32x16 a) { return _mm512_reduce_max_ps(a); }
+
+inline F32x16 load_bf16(const uint16_t* p) {
+  const __m512i wide =
+      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+inline F32x16 load_f16(const uint16_t* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+// e4m3 shifted into f16 fields reads as value * 2^-8; the caller folds 2^8 into the scale.
+inline F32x16 load_fp8_over_256(const uint8_t* p) {
+  const __m256i wide =
+      _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m256i sign = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x80)), 8);
+  const __m256i rest = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x7f)), 7);
+  return _mm512_cvtph_ps(_mm256_or_si256(sign, rest));
+}
+
+// Integral values in [-127, 127] as bytes: four of `high`, four of `low`, and so on.
+inline void store_byte_pairs(int8_t* p, F32x16 high, F32x16 low) {
+  const __m128i h = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(high));
+  const __m128i l = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(low));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_unpacklo_epi32(h, l));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 16), _mm_unpackhi_epi32(h, l));
+}
+
+}  // namespace
+}  // namespace slip

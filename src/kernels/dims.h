@@ -1,0 +1,280 @@
+// Shape checks at the door of every op, the same for all backends: a mismatch stops with the name
+// of the dimension ("linear: in: x has 2048, weight has 4096") instead of reading past an end.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "base/check.h"
+#include "kernels/args.h"
+
+namespace slip {
+
+// A name binds to a size on first use and must agree from then on. No allocation unless it fails:
+// ops are called hundreds of times in a step.
+class Dims {
+ public:
+  explicit Dims(const char* op, SourceLocation where = SourceLocation::current())
+      : op_(op), where_(where) {}
+
+  void match(const char* tensor, const Shape& shape, std::initializer_list<const char*> names) {
+    if (shape.rank() != int(names.size()))
+      fail_check(
+          cat(op_, ": ", tensor, " has shape ", shape, ", expected ", names.size(), " dimensions"),
+          where_);
+    int axis = 0;
+    for (const char* name : names) bind(tensor, name, shape[axis++]);
+  }
+
+  void match(const char* tensor, const Weight& weight, const char* out, const char* in) {
+    bind(tensor, out, weight.info.out);
+    bind(tensor, in, weight.info.in);
+  }
+
+  // For sizes that no single tensor shows, such as key_heads.
+  void bind(const char* tensor, const char* name, int64_t size) {
+    for (int i = 0; i < used_; ++i) {
+      const Bound& bound = bound_[size_t(i)];
+      if (std::string_view(bound.name) != name) continue;
+      if (bound.size != size)
+        fail_check(cat(op_, ": ", name, ": ", bound.tensor, " has ", bound.size, ", ", tensor,
+                       " has ", size),
+                   where_);
+      return;
+    }
+    require(used_ < int(bound_.size()), "too many dimension names");
+    bound_[size_t(used_++)] = {name, tensor, size};
+  }
+
+  int64_t operator[](std::string_view name) const {
+    for (int i = 0; i < used_; ++i)
+      if (bound_[size_t(i)].name == name) return bound_[size_t(i)].size;
+    fail_check(cat(op_, ": no dimension ", name), where_);
+  }
+
+  template <class... Parts>
+  void require(bool condition, const Parts&... parts) const {
+    if (!condition) [[unlikely]]
+      fail_check(cat(op_, ": ", parts...), where_);
+  }
+
+  // Spans lie inside the step's rows.
+  void check_spans(std::span<const Span> spans) const {
+    const int64_t rows = (*this)["rows"];
+    for (const Span& span : spans)
+      require(span.first_row >= 0 && span.rows >= 0 && span.first_row + span.rows <= rows,
+              "span of rows [", span.first_row, ", ", span.first_row + span.rows, ") in a step of ",
+              rows);
+  }
+
+  void check_slots(std::span<const Span> spans) const {
+    check_spans(spans);
+    const int64_t slots = (*this)["slots"];
+    for (const Span& span : spans)
+      require(span.state_slot >= 0 && span.state_slot < slots, "state slot ", span.state_slot,
+              " of ", slots);
+  }
+
+  // Every position up to a span's last row has a page, and the page exists.
+  void check_pages(std::span<const Span> spans) const {
+    check_spans(spans);
+    const int64_t pages = (*this)["pages"];
+    const int64_t page_len = (*this)["page_len"];
+    for (const Span& span : spans) {
+      const int64_t end = span.start + span.rows;
+      require(span.start >= 0 && int64_t(span.pages.size()) * page_len >= end, "span ends at ", end,
+              " but has ", span.pages.size(), " pages of ", page_len);
+      for (int64_t i = 0; i * page_len < end; ++i)
+        require(span.pages[size_t(i)] >= 0 && span.pages[size_t(i)] < pages, "page ",
+                span.pages[size_t(i)], " of ", pages);
+    }
+  }
+
+ private:
+  struct Bound {
+    const char* name;
+    const char* tensor;
+    int64_t size;
+  };
+
+  const char* op_;
+  SourceLocation where_;
+  std::array<Bound, 12> bound_{};
+  int used_ = 0;
+};
+
+// The checks of each op. They return the dimensions, so that an op may read its sizes by name.
+
+inline Dims check_shapes(const EmbedArgs& args) {
+  Dims dims("embed");
+  dims.match("ids", args.ids.shape, {"rows"});
+  dims.match("table", args.table, "vocabulary", "hidden");
+  dims.match("out", args.out.shape, {"rows", "hidden"});
+  return dims;
+}
+
+inline Dims check_shapes(const RmsNormArgs& args) {
+  Dims dims("rms_norm");
+  dims.match("x", args.x.shape, {"rows", "dim"});
+  dims.match("scale", args.scale.shape, {"dim"});
+  dims.match("out", args.out.shape, {"rows", "dim"});
+  return dims;
+}
+
+inline Dims check_shapes(const LinearArgs& args) {
+  Dims dims("linear");
+  dims.match("x", args.x.shape, {"rows", "in"});
+  dims.match("weight", args.weight, "out", "in");
+  dims.match("out", args.out.shape, {"rows", "out"});
+  return dims;
+}
+
+inline Dims check_shapes(const SiluMulArgs& args) {
+  Dims dims("silu_mul");
+  dims.match("gate", args.gate.shape, {"rows", "width"});
+  dims.match("up", args.up.shape, {"rows", "width"});
+  dims.match("out", args.out.shape, {"rows", "width"});
+  return dims;
+}
+
+inline Dims check_shapes(const GatedMlpArgs& args) {
+  Dims dims("gated_mlp");
+  dims.match("x", args.x.shape, {"rows", "hidden"});
+  dims.match("gate", args.mlp.gate, "width", "hidden");
+  dims.match("up", args.mlp.up, "width", "hidden");
+  dims.match("down", args.mlp.down, "hidden", "width");
+  dims.match("out", args.out.shape, {"rows", "hidden"});
+  const int64_t needed = 2 * dims["rows"] * dims["width"];
+  dims.require(args.scratch.count() >= needed, "scratch has ", args.scratch.count(),
+               " values, needs ", needed);
+  return dims;
+}
+
+inline Dims check_shapes(const RouteArgs& args) {
+  Dims dims("route");
+  dims.match("logits", args.logits.shape, {"rows", "experts"});
+  dims.match("ids", args.ids.shape, {"rows", "top_k"});
+  dims.match("weights", args.weights.shape, {"rows", "top_k"});
+  dims.require(dims["top_k"] <= dims["experts"], "top_k ", dims["top_k"], " of ", dims["experts"],
+               " experts");
+  return dims;
+}
+
+inline Dims check_shapes(const ExpertsArgs& args) {
+  Dims dims("experts");
+  dims.match("x", args.x.shape, {"rows", "hidden"});
+  dims.match("ids", args.ids.shape, {"rows", "top_k"});
+  dims.match("weights", args.weights.shape, {"rows", "top_k"});
+  dims.match("out", args.out.shape, {"rows", "hidden"});
+  // All experts are of one shape; the first stands for them. Its linears check the others.
+  int64_t width = 0;
+  int64_t shared_width = 0;
+  if (!args.experts.empty()) {
+    dims.match("experts", args.experts[0].gate, "width", "hidden");
+    dims.match("experts", args.experts[0].down, "hidden", "width");
+    width = dims["width"];
+  }
+  if (!args.shared.gate.empty()) {
+    dims.match("shared", args.shared.gate, "shared_width", "hidden");
+    dims.match("shared", args.shared.down, "hidden", "shared_width");
+    dims.match("shared_gate", args.shared_gate.shape, {"rows", "one"});
+    dims.bind("shared_gate logits per row", "one", 1);
+    shared_width = dims["shared_width"];
+  }
+  const int64_t needed =
+      experts_scratch_values(dims["rows"], dims["top_k"], width, shared_width, dims["hidden"]);
+  dims.require(args.scratch.count() >= needed, "scratch has ", args.scratch.count(),
+               " values, needs ", needed);
+  return dims;
+}
+
+inline Dims check_shapes(const CausalConvArgs& args) {
+  Dims dims("causal_conv");
+  dims.match("x", args.x.shape, {"rows", "channels"});
+  dims.match("weight", args.weight.shape, {"width", "channels"});
+  dims.match("tail", args.tail.shape, {"slots", "width - 1", "channels"});
+  dims.bind("weight", "width - 1", dims["width"] - 1);
+  dims.match("out", args.out.shape, {"rows", "channels"});
+  dims.check_slots(args.spans);
+  return dims;
+}
+
+inline Dims check_shapes(const DeltaNetArgs& args) {
+  Dims dims("delta_net");
+  dims.match("state", args.state.shape, {"slots", "value_heads", "key_dim", "value_dim"});
+  dims.bind("key_heads", "key_heads", args.key_heads);
+  dims.match("qkv", args.qkv.shape, {"rows", "q | k | v"});
+  dims.bind("state", "q | k | v",
+            2 * args.key_heads * dims["key_dim"] + dims["value_heads"] * dims["value_dim"]);
+  dims.match("a", args.a.shape, {"rows", "value_heads"});
+  dims.match("b", args.b.shape, {"rows", "value_heads"});
+  dims.match("rate", args.rate.shape, {"value_heads"});
+  dims.match("dt_bias", args.dt_bias.shape, {"value_heads"});
+  dims.match("out", args.out.shape, {"rows", "value_heads", "value_dim"});
+  dims.require(args.key_heads > 0 && dims["value_heads"] % args.key_heads == 0, "key_heads ",
+               args.key_heads, " must divide value_heads ", dims["value_heads"]);
+  dims.check_slots(args.spans);
+  return dims;
+}
+
+inline Dims check_shapes(const GatedRmsNormArgs& args) {
+  Dims dims("gated_rms_norm");
+  dims.match("x", args.x.shape, {"rows", "heads", "dim"});
+  dims.match("gate", args.gate.shape, {"rows", "heads", "dim"});
+  dims.match("scale", args.scale.shape, {"dim"});
+  dims.match("out", args.out.shape, {"rows", "heads", "dim"});
+  return dims;
+}
+
+inline Dims check_shapes(const RopeTableArgs& args) {
+  Dims dims("rope_table");
+  dims.match("frequencies", args.frequencies.shape, {"pairs"});
+  dims.match("cos", args.cos.shape, {"rows", "pairs"});
+  dims.match("sin", args.sin.shape, {"rows", "pairs"});
+  dims.check_spans(args.spans);
+  return dims;
+}
+
+inline Dims check_shapes(const RotateAndStoreArgs& args) {
+  Dims dims("rotate_and_store");
+  dims.match("q", args.q.shape, {"rows", "q_heads", "q_stride"});
+  dims.match("k", args.k.shape, {"rows", "kv_heads", "head_dim"});
+  dims.match("v", args.v.shape, {"rows", "kv_heads", "head_dim"});
+  dims.match("q_scale", args.q_scale.shape, {"head_dim"});
+  dims.match("k_scale", args.k_scale.shape, {"head_dim"});
+  dims.match("cos", args.cos.shape, {"rows", "pairs"});
+  dims.match("sin", args.sin.shape, {"rows", "pairs"});
+  dims.match("out_q", args.out_q.shape, {"rows", "q_heads", "head_dim"});
+  dims.match("keys", args.kv.keys.shape, {"pages", "kv_heads", "page_len", "head_dim"});
+  dims.match("values", args.kv.values.shape, {"pages", "kv_heads", "page_len", "head_dim"});
+  dims.require(dims["q_stride"] >= dims["head_dim"], "q_stride ", dims["q_stride"],
+               " is less than head_dim ", dims["head_dim"]);
+  dims.require(2 * dims["pairs"] <= dims["head_dim"], dims["pairs"], " pairs in a head of ",
+               dims["head_dim"]);
+  dims.check_pages(args.spans);
+  return dims;
+}
+
+inline Dims check_shapes(const AttentionArgs& args) {
+  Dims dims("attention");
+  dims.match("q", args.q.shape, {"rows", "q_heads", "head_dim"});
+  dims.match("keys", args.kv.keys.shape, {"pages", "kv_heads", "page_len", "head_dim"});
+  dims.match("values", args.kv.values.shape, {"pages", "kv_heads", "page_len", "head_dim"});
+  dims.match("out", args.out.shape, {"rows", "q_heads", "head_dim"});
+  dims.require(dims["kv_heads"] > 0 && dims["q_heads"] % dims["kv_heads"] == 0, "kv_heads ",
+               dims["kv_heads"], " must divide q_heads ", dims["q_heads"]);
+  dims.check_pages(args.spans);
+  return dims;
+}
+
+inline Dims check_shapes(const GateHeadsArgs& args) {
+  Dims dims("gate_heads");
+  dims.match("x", args.x.shape, {"rows", "heads", "dim"});
+  dims.match("q_and_gate", args.q_and_gate.shape, {"rows", "heads", "2 * dim"});
+  dims.bind("x", "2 * dim", 2 * dims["dim"]);
+  return dims;
+}
+
+}  // namespace slip

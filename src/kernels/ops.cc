@@ -1,0 +1,49 @@
+#include "kernels/ops.h"
+
+#include <cmath>
+
+namespace slip {
+
+void Ops::linears(const LinearsArgs& args) {
+  for (const LinearOutput& output : args.outputs)
+    linear({.x = args.x, .weight = output.weight, .out = output.out});
+}
+
+void Ops::gated_mlp(const GatedMlpArgs& args) {
+  const int64_t rows = args.x.shape[0];
+  const int64_t width = args.mlp.gate.info.out;
+  float* scratch = args.scratch.f32();
+  const View gate{reinterpret_cast<std::byte*>(scratch), DType::f32, {rows, width}};
+  const View up{reinterpret_cast<std::byte*>(scratch + rows * width), DType::f32, {rows, width}};
+  linear({.x = args.x, .weight = args.mlp.gate, .out = gate});
+  linear({.x = args.x, .weight = args.mlp.up, .out = up});
+  silu_mul({.gate = gate, .up = up, .out = gate});
+  linear({.x = gate, .weight = args.mlp.down, .out = args.out, .add = true});
+}
+
+void Ops::experts(const ExpertsArgs& args) {
+  const int64_t rows = args.x.shape[0];
+  const int64_t hidden = args.x.shape[1];
+  const int64_t top_k = args.ids.shape[1];
+  // One row at a time: [hidden] of output, then the MLP's own scratch.
+  const View single{args.scratch.data, DType::f32, {1, hidden}};
+  const auto add_scaled = [&](const GatedMlp& mlp, int64_t row, float weight) {
+    float* output = single.f32();
+    for (int64_t i = 0; i < hidden; ++i) output[i] = 0;
+    const View mlp_scratch{args.scratch.data + size_t(hidden) * sizeof(float), DType::f32,
+                           {2, mlp.gate.info.out}};
+    gated_mlp({.x = args.x.slice(row, 1), .mlp = mlp, .scratch = mlp_scratch, .out = single});
+    float* out = args.out.f32() + row * hidden;
+    for (int64_t i = 0; i < hidden; ++i) out[i] += weight * output[i];
+  };
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t rank = 0; rank < top_k; ++rank) {
+      const int32_t expert = args.ids.i32()[row * top_k + rank];
+      add_scaled(args.experts[size_t(expert)], row, args.weights.f32()[row * top_k + rank]);
+    }
+    if (!args.shared.gate.empty())
+      add_scaled(args.shared, row, 1.0f / (1.0f + std::exp(-args.shared_gate.f32()[row])));
+  }
+}
+
+}  // namespace slip

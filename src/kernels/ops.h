@@ -1,0 +1,60 @@
+// Ops: the operations that a model may call. One forward pass is written over this interface; a
+// backend is an implementation of it. kernels/ref is the specification of each.
+//
+// On the decode and verify path every operation is row-invariant: the result of a row does not
+// depend on how many rows, or which, are computed beside it.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "kernels/args.h"
+
+namespace slip {
+
+// The largest step a model will run; lets a backend allocate its scratch before the first one.
+struct StepLimits {
+  int64_t rows = 0;
+  int64_t widest_input = 0;   // of any linear layer
+  int64_t top_k = 0;          // experts per row; 0 without experts
+  int64_t experts = 0;
+  int64_t expert_width = 0;   // the wider of routed and shared
+  int64_t hidden = 0;
+  int64_t q_heads = 0;
+  int64_t head_dim = 0;
+  int64_t context = 0;        // positions one sequence may have
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  virtual const char* name() const = 0;
+
+  // Weights are handed over in the plain layout and kept in the backend's own.
+  virtual size_t packed_bytes(const WeightInfo& info) const = 0;
+  virtual Weight pack(const Weight& plain, std::span<std::byte> storage) = 0;
+
+  virtual void reserve(const StepLimits& limits) = 0;
+
+  virtual void embed(const EmbedArgs& args) = 0;
+  virtual void rms_norm(const RmsNormArgs& args) = 0;
+  virtual void linear(const LinearArgs& args) = 0;
+  virtual void silu_mul(const SiluMulArgs& args) = 0;
+  virtual void route(const RouteArgs& args) = 0;
+  virtual void causal_conv(const CausalConvArgs& args) = 0;
+  virtual void delta_net(const DeltaNetArgs& args) = 0;
+  virtual void gated_rms_norm(const GatedRmsNormArgs& args) = 0;
+  virtual void rope_table(const RopeTableArgs& args) = 0;
+  virtual void rotate_and_store(const RotateAndStoreArgs& args) = 0;
+  virtual void attention(const AttentionArgs& args) = 0;
+  virtual void gate_heads(const GateHeadsArgs& args) = 0;
+
+  // Fused operations: the default is the composition, so the test of an override is that it equals
+  // this.
+  virtual void linears(const LinearsArgs& args);
+  virtual void gated_mlp(const GatedMlpArgs& args);
+  virtual void experts(const ExpertsArgs& args);
+};
+
+}  // namespace slip

@@ -1,0 +1,74 @@
+// What the engine sees of a model: what it must remember, what a step costs, and forward().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/cache.h"
+#include "kernels/ops.h"
+#include "weights/weight_table.h"
+
+namespace slip {
+
+struct ModelInfo {
+  std::string family;  // "qwen3_5_moe"
+  int64_t vocabulary = 0;
+  int64_t hidden = 0;
+  int64_t layers = 0;
+  int64_t max_context = 0;  // positions the model was made for
+  bool has_mtp = false;     // an MTP layer was found and loaded
+};
+
+// One forward pass over rows of one or several sequences.
+struct Step {
+  View ids;                          // i32 [rows]
+  std::span<const Span> spans;       // cover all rows, in order
+  std::span<const int64_t> outputs;  // rows whose logits are wanted
+  View logits;                       // [outputs, vocabulary]
+  View hidden;                       // [rows, hidden] after the final norm; may be empty
+};
+
+// One pass of the MTP layer: slot p joins the final-normed hidden state of position p with token
+// p + 1 and drafts token p + 2.
+struct DraftStep {
+  View ids;                          // i32 [rows], the tokens that follow
+  View hidden;                       // [rows, hidden]
+  std::span<const Span> spans;       // position p of the hidden states
+  std::span<const int64_t> outputs;  // rows whose logits are wanted
+  View logits;                       // [outputs, vocabulary]
+  View next_hidden;                  // [rows, hidden] for the next draft; may be empty
+};
+
+// What one decoded token must move and multiply, for bytes per step and the roofs.
+struct StepCost {
+  uint64_t weight_bytes = 0;
+  uint64_t cache_bytes = 0;     // state in and out, keys and values of the context
+  uint64_t integer_products = 0;  // multiplications of int8/int4 weights
+  uint64_t float_products = 0;    // of all other weights, of attention and of the delta rule
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelInfo& info() const = 0;
+  virtual const std::vector<CacheSpec>& cache_specs() const = 0;
+  virtual const std::vector<PlacedWeight>& placed_weights() const = 0;
+  virtual StepCost decode_cost(int64_t context, KvType kv) const = 0;
+
+  // Runs at most max_rows() rows; logits and cache are written, nothing is allocated.
+  virtual int64_t max_rows() const = 0;
+  virtual void forward(const Step& step, Cache& cache) = 0;
+
+  // Only if info().has_mtp. The layer has its own keys and values in the cache.
+  virtual void draft(const DraftStep& step, Cache& cache) = 0;
+
+  // Bytes of weights and of activations; the rest of the memory is the cache's.
+  virtual uint64_t weight_bytes() const = 0;
+  virtual uint64_t activation_bytes() const = 0;
+};
+
+}  // namespace slip

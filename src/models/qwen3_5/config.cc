@@ -1,0 +1,243 @@
+#include "models/qwen3_5/config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "checkpoint/config_reader.h"
+
+namespace slip::qwen3_5 {
+namespace {
+
+// Sizes beyond this are not models; they would only overflow a product somewhere.
+constexpr int64_t kMaxDim = int64_t{1} << 24;
+
+std::vector<LayerKind> periodic_layers(int64_t count, int64_t interval) {
+  std::vector<LayerKind> layers;
+  for (int64_t i = 0; i < count; ++i)
+    layers.push_back((i + 1) % interval == 0 ? LayerKind::attention : LayerKind::delta_net);
+  return layers;
+}
+
+std::vector<LayerKind> read_layers(ConfigReader& text) {
+  const int64_t count = text.require_int("num_hidden_layers", 1, 4096);
+  const int64_t interval = text.int_or("full_attention_interval", 4, 1, 4096);
+  if (!text.has("layer_types")) return periodic_layers(count, interval);
+  std::vector<LayerKind> layers;
+  for (const std::string& type : text.require_string_list("layer_types")) {
+    if (type == "linear_attention") {
+      layers.push_back(LayerKind::delta_net);
+    } else if (type == "full_attention") {
+      layers.push_back(LayerKind::attention);
+    } else {
+      text.fail("layer_types",
+                cat("expected \"linear_attention\" or \"full_attention\", found \"", type, "\""));
+    }
+  }
+  if (int64_t(layers.size()) != count && !text.failed())
+    text.fail("layer_types", cat("lists ", layers.size(), " layers, num_hidden_layers is ", count));
+  return layers;
+}
+
+AttentionConfig read_attention(ConfigReader& text, double rotary_factor) {
+  AttentionConfig attention{};
+  attention.q_heads = text.require_int("num_attention_heads", 1, kMaxDim);
+  attention.kv_heads = text.require_int("num_key_value_heads", 1, kMaxDim);
+  attention.head_dim = text.int_or("head_dim", 256, 2, 4096);
+  attention.rotary_dims = int64_t(double(attention.head_dim) * rotary_factor);
+  if (attention.q_heads % attention.kv_heads != 0)
+    text.fail("num_key_value_heads", cat("must divide num_attention_heads (", attention.q_heads,
+                                         "), found ", attention.kv_heads));
+  if (attention.rotary_dims % 2 != 0 || attention.rotary_dims < 2 ||
+      attention.rotary_dims > attention.head_dim)
+    text.fail("head_dim", cat("with partial_rotary_factor ", rotary_factor, " gives ",
+                              attention.rotary_dims, " rotary dimensions"));
+  return attention;
+}
+
+DeltaNetConfig read_delta_net(ConfigReader& text) {
+  DeltaNetConfig delta{};
+  delta.key_heads = text.int_or("linear_num_key_heads", 16, 1, kMaxDim);
+  delta.value_heads = text.int_or("linear_num_value_heads", 32, 1, kMaxDim);
+  delta.key_dim = text.int_or("linear_key_head_dim", 128, 1, 4096);
+  delta.value_dim = text.int_or("linear_value_head_dim", 128, 1, 4096);
+  delta.conv_width = text.int_or("linear_conv_kernel_dim", 4, 2, 64);
+  if (delta.value_heads % delta.key_heads != 0)
+    text.fail("linear_num_key_heads", cat("must divide linear_num_value_heads (",
+                                          delta.value_heads, "), found ", delta.key_heads));
+  return delta;
+}
+
+ExpertsConfig read_experts(ConfigReader& text) {
+  ExpertsConfig experts{};
+  experts.experts = text.require_int("num_experts", 1, 65536);
+  experts.top_k = text.require_int("num_experts_per_tok", 1, experts.experts);
+  experts.width = text.require_int("moe_intermediate_size", 1, kMaxDim);
+  experts.shared_width = text.require_int("shared_expert_intermediate_size", 1, kMaxDim);
+  text.expect("norm_topk_prob", true);
+  return experts;
+}
+
+RopeConfig read_rope(ConfigReader& text, double& rotary_factor) {
+  RopeConfig rope;
+  rotary_factor = 0.25;
+  ConfigReader* parameters = text.child_or_null("rope_parameters");
+  if (!parameters) parameters = text.child_or_null("rope_scaling");
+  if (!parameters) {
+    rope.theta = text.double_or("rope_theta", 1e7);
+    rotary_factor = text.double_or("partial_rotary_factor", 0.25);
+    return rope;
+  }
+  rope.theta = parameters->double_or("rope_theta", text.double_or("rope_theta", 1e7));
+  rotary_factor = parameters->double_or("partial_rotary_factor",
+                                        text.double_or("partial_rotary_factor", 0.25));
+  const std::string type = parameters->string_or("rope_type", "default");
+  if (type == "yarn") {
+    rope.factor = parameters->require_double("factor");
+    rope.original_context = double(parameters->require_int("original_max_position_embeddings"));
+    if (!(rope.factor >= 1)) parameters->fail("factor", cat("must be at least 1, found ", rope.factor));
+  } else if (type != "default") {
+    parameters->fail("rope_type", cat("expected \"default\" or \"yarn\", found \"", type, "\""));
+  }
+  // The three axes of M-RoPE are equal for text, whatever the sections are.
+  parameters->raw("mrope_section");
+  parameters->raw("mrope_interleaved");
+  if (!(rope.theta > 1)) parameters->fail("rope_theta", cat("must exceed 1, found ", rope.theta));
+  if (!(rotary_factor > 0 && rotary_factor <= 1))
+    parameters->fail("partial_rotary_factor", cat("must be in (0, 1], found ", rotary_factor));
+  return rope;
+}
+
+}  // namespace
+
+bool handles_model_type(const std::string& model_type) {
+  return model_type == "qwen3_5" || model_type == "qwen3_5_text" || model_type == "qwen3_5_moe" ||
+         model_type == "qwen3_5_moe_text";
+}
+
+Result<Config> read_config(const JsonObject& json, const std::string& source) {
+  ConfigReader root(json, source);
+  ConfigReader* nested = root.child_or_null("text_config");
+  ConfigReader& text = nested ? *nested : root;
+  const std::string model_type = text.require_string("model_type");
+  if (!text.failed() && !handles_model_type(model_type))
+    text.fail("model_type", cat("expected a Qwen3.5 text model, found \"", model_type, "\""));
+
+  Config config;
+  const bool moe = model_type.find("moe") != std::string::npos;
+  config.family = moe ? "qwen3_5_moe" : "qwen3_5";
+  config.vocabulary = text.require_int("vocab_size", 1, kMaxDim);
+  config.hidden = text.require_int("hidden_size", 1, kMaxDim);
+  config.max_context = text.int_or("max_position_embeddings", 32768, 1);
+  config.eps = float(text.double_or("rms_norm_eps", 1e-6));
+  // Some files say it at the top, some in the text config.
+  config.tied_head = text.bool_or("tie_word_embeddings", false);
+  if (nested) config.tied_head |= root.bool_or("tie_word_embeddings", false);
+  config.mtp_layers = text.int_or("mtp_num_hidden_layers", 0, 0, 1);
+  config.layers = read_layers(text);
+  double rotary_factor = 0;
+  config.rope = read_rope(text, rotary_factor);
+  config.attention = read_attention(text, rotary_factor);
+  config.delta_net = read_delta_net(text);
+  if (moe) {
+    config.experts = read_experts(text);
+  } else {
+    config.mlp_width = text.require_int("intermediate_size", 1, kMaxDim);
+  }
+  text.expect("hidden_act", "silu");
+  text.expect("attention_bias", false);
+  text.expect("attn_output_gate", true);
+  text.expect("mtp_use_dedicated_embeddings", false);
+  const std::string gate = text.string_or("output_gate_type", "silu");
+  if (gate != "silu" && gate != "swish")
+    text.fail("output_gate_type", cat("expected \"silu\", found \"", gate, "\""));
+  return root.finish(config);
+}
+
+std::optional<Config> shape_by_name(const std::string& name) {
+  struct DenseShape {
+    const char* name;
+    int64_t hidden, width, layers, q_heads, kv_heads, value_heads;
+    bool tied;
+  };
+  constexpr DenseShape kDense[] = {
+      {"qwen3.5-0.8b", 1024, 3584, 24, 8, 2, 16, true},
+      {"qwen3.5-2b", 2048, 6144, 24, 8, 2, 16, true},
+      {"qwen3.5-4b", 2560, 9216, 32, 16, 4, 32, true},
+      {"qwen3.5-9b", 4096, 12288, 32, 16, 4, 32, false},
+      {"qwen3.5-27b", 5120, 17408, 64, 24, 4, 48, false},
+  };
+  struct MoeShape {
+    const char* name;
+    int64_t hidden, width, layers, q_heads, value_heads, experts, top_k;
+  };
+  constexpr MoeShape kMoe[] = {
+      {"qwen3.5-35b-a3b", 2048, 512, 40, 16, 32, 256, 8},
+      {"qwen3.5-122b-a10b", 3072, 1024, 48, 32, 64, 256, 8},
+      {"qwen3.5-397b-a17b", 4096, 1024, 60, 32, 64, 512, 10},
+  };
+  Config config;
+  config.vocabulary = 248320;
+  config.max_context = 262144;
+  config.eps = 1e-6f;
+  config.mtp_layers = 1;
+  config.rope.theta = 1e7;
+  const auto finish = [&](int64_t hidden, int64_t layers, int64_t q_heads, int64_t kv_heads,
+                          int64_t value_heads) {
+    config.hidden = hidden;
+    config.layers = periodic_layers(layers, 4);
+    config.attention = {q_heads, kv_heads, 256, 64};
+    config.delta_net = {16, value_heads, 128, 128, 4};
+    return config;
+  };
+  for (const DenseShape& shape : kDense) {
+    if (name != shape.name) continue;
+    config.family = "qwen3_5";
+    config.tied_head = shape.tied;
+    config.mlp_width = shape.width;
+    return finish(shape.hidden, shape.layers, shape.q_heads, shape.kv_heads, shape.value_heads);
+  }
+  for (const MoeShape& shape : kMoe) {
+    if (name != shape.name) continue;
+    config.family = "qwen3_5_moe";
+    config.experts = ExpertsConfig{shape.experts, shape.top_k, shape.width, shape.width};
+    return finish(shape.hidden, shape.layers, shape.q_heads, 2, shape.value_heads);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> shape_names() {
+  return {"qwen3.5-0.8b", "qwen3.5-2b",      "qwen3.5-4b",        "qwen3.5-9b",
+          "qwen3.5-27b",  "qwen3.5-35b-a3b", "qwen3.5-122b-a10b", "qwen3.5-397b-a17b"};
+}
+
+std::vector<float> rope_frequencies(const Config& config) {
+  const int64_t dims = config.attention.rotary_dims;
+  const RopeConfig& rope = config.rope;
+  // YaRN: dimensions that turn more than 32 times in the original context keep their frequency,
+  // those that turn less than once are stretched, with a ramp between.
+  const auto correction = [&](double turns) {
+    return double(dims) * std::log(rope.original_context / (2 * std::numbers::pi * turns)) /
+           (2 * std::log(rope.theta));
+  };
+  double low = 0, high = 0;
+  if (rope.factor > 1) {
+    low = std::max(std::floor(correction(32)), 0.0);
+    high = std::min(std::ceil(correction(1)), double(dims - 1));
+    if (high <= low) high = low + 0.001;
+  }
+  std::vector<float> frequencies;
+  for (int64_t j = 0; j < dims / 2; ++j) {
+    const double frequency = std::pow(rope.theta, -2.0 * double(j) / double(dims));
+    double ramp = 0;
+    if (rope.factor > 1) ramp = std::clamp((double(j) - low) / (high - low), 0.0, 1.0);
+    frequencies.push_back(float(frequency * (1 - ramp) + frequency / rope.factor * ramp));
+  }
+  return frequencies;
+}
+
+float rope_scale(const Config& config) {
+  return config.rope.factor > 1 ? float(0.1 * std::log(config.rope.factor) + 1) : 1.0f;
+}
+
+}  // namespace slip::qwen3_5

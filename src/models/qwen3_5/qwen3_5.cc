@@ -1,0 +1,144 @@
+#include "models/qwen3_5/qwen3_5.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "models/qwen3_5/forward.h"
+
+namespace slip::qwen3_5 {
+namespace {
+
+PagedKvSpec kv_spec(const Config& config) {
+  return {config.attention.kv_heads, config.attention.head_dim};
+}
+
+RecurrentSpec recurrent_spec(const Config& config) {
+  const DeltaNetConfig& delta = config.delta_net;
+  return {delta.value_heads, delta.key_dim, delta.value_dim, delta.conv_width - 1,
+          delta.conv_channels()};
+}
+
+StepLimits step_limits(const Config& config, int64_t max_rows, int64_t context) {
+  StepLimits limits;
+  limits.rows = max_rows;
+  limits.hidden = config.hidden;
+  limits.q_heads = config.attention.q_heads;
+  limits.head_dim = config.attention.head_dim;
+  limits.context = context;
+  limits.widest_input =
+      std::max({2 * config.hidden, config.attention.q_heads * config.attention.head_dim,
+                config.delta_net.value_size(), config.mlp_width});
+  if (config.experts) {
+    limits.top_k = config.experts->top_k;
+    limits.experts = config.experts->experts;
+    limits.expert_width = std::max(config.experts->width, config.experts->shared_width);
+    limits.widest_input = std::max(limits.widest_input, limits.expert_width);
+  }
+  return limits;
+}
+
+bool is_integer(WeightFormat format) {
+  return format == WeightFormat::int4_group || format == WeightFormat::int8_row;
+}
+
+}  // namespace
+
+std::vector<CacheSpec> cache_specs(const Config& config, bool with_mtp) {
+  std::vector<CacheSpec> specs;
+  for (const LayerKind kind : config.layers) {
+    switch (kind) {
+      case LayerKind::attention: specs.emplace_back(kv_spec(config)); break;
+      case LayerKind::delta_net: specs.emplace_back(recurrent_spec(config)); break;
+    }
+  }
+  if (with_mtp) specs.emplace_back(kv_spec(config));
+  return specs;
+}
+
+ModelInfo model_info(const Config& config, bool with_mtp) {
+  return {.family = config.family,
+          .vocabulary = config.vocabulary,
+          .hidden = config.hidden,
+          .layers = int64_t(config.layers.size()),
+          .max_context = config.max_context,
+          .has_mtp = with_mtp};
+}
+
+Qwen35::Qwen35(const LoadOptions& options, Ops& ops)
+    : config_(options.config),
+      info_(model_info(options.config, options.with_mtp)),
+      cache_specs_(qwen3_5::cache_specs(options.config, options.with_mtp)),
+      ops_(ops),
+      activations_(options.config, options.max_rows) {
+  ops_.reserve(step_limits(config_, options.max_rows, options.context));
+}
+
+Result<std::unique_ptr<Qwen35>> Qwen35::load(const LoadOptions& options, WeightSource& source,
+                                             Ops& ops, ThreadPool& pool,
+                                             const LoadProgress& progress) {
+  std::unique_ptr<Qwen35> model(new Qwen35(options, ops));
+  declare_weights(options.config, options.prefixes, options.with_mtp, model->table_,
+                  model->weights_);
+  SLIP_TRY(model->storage_, model->table_.load(source, ops, pool, progress));
+  finish_weights(options.config, model->weights_);
+  return model;
+}
+
+void Qwen35::forward(const Step& step, Cache& cache) {
+  const int64_t rows = step.ids.shape[0];
+  check(rows <= max_rows(), "a step of ", rows, " rows; the model was made for ", max_rows());
+  Pass pass{config_, ops_, cache, activations_, step.spans, rows};
+  const View residual = activations_.residual.view.first(rows);
+  const View normed = activations_.normed.view.first(rows);
+
+  prepare_rotation(pass);
+  ops_.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
+  for (size_t i = 0; i < weights_.layers.size(); ++i) decoder_layer(weights_.layers[i], i, pass);
+  ops_.rms_norm(
+      {.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.eps});
+  project_outputs(normed, step.outputs, step.logits);
+  if (!step.hidden.empty()) std::memcpy(step.hidden.data, normed.data, normed.bytes());
+}
+
+void Qwen35::project_outputs(const View& hidden, std::span<const int64_t> outputs,
+                             const View& logits) {
+  if (outputs.empty()) return;
+  const int64_t count = int64_t(outputs.size());
+  const View selected = activations_.selected.view.first(count);
+  const size_t row_bytes = size_t(config_.hidden) * sizeof(float);
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(selected.slice(i, 1).data, hidden.slice(outputs[size_t(i)], 1).data, row_bytes);
+  ops_.linear({.x = selected, .weight = weights_.head, .out = logits});
+}
+
+StepCost Qwen35::decode_cost(int64_t context, KvType kv) const {
+  StepCost cost;
+  const double active_experts =
+      config_.experts ? double(config_.experts->top_k) / double(config_.experts->experts) : 1;
+  for (const PlacedWeight& weight : placed_weights()) {
+    if (weight.name.find("mtp.") != std::string::npos) continue;
+    double share = 1;
+    if (weight.name.find(".experts.") != std::string::npos) share = active_experts;
+    const bool table = weight.name.find("embed_tokens") != std::string::npos;
+    if (table && !config_.tied_head) share = 1.0 / double(config_.vocabulary);  // one row
+    cost.weight_bytes += uint64_t(share * double(weight.bytes));
+    const auto products = uint64_t(share * double(weight.info.out) * double(weight.info.in));
+    (is_integer(weight.info.format) ? cost.integer_products : cost.float_products) += products;
+  }
+  const AttentionConfig& attention = config_.attention;
+  const DeltaNetConfig& delta = config_.delta_net;
+  for (const LayerKind kind : config_.layers) {
+    if (kind == LayerKind::attention) {
+      cost.cache_bytes += uint64_t(2 * context * attention.kv_heads * attention.head_dim) *
+                          bytes_per_value(dtype_of(kv));
+      cost.float_products += uint64_t(2 * context * attention.q_heads * attention.head_dim);
+    } else {
+      const auto values = uint64_t(delta.value_heads * delta.key_dim * delta.value_dim);
+      cost.cache_bytes += 2 * values * sizeof(float);
+      cost.float_products += 3 * values;
+    }
+  }
+  return cost;
+}
+
+}  // namespace slip::qwen3_5

@@ -1,0 +1,59 @@
+// Qwen3.5 as a Model.
+#pragma once
+
+#include <memory>
+
+#include "models/model.h"
+#include "models/qwen3_5/activations.h"
+#include "models/qwen3_5/config.h"
+#include "models/qwen3_5/weights.h"
+
+namespace slip::qwen3_5 {
+
+struct LoadOptions {
+  const Config& config;
+  const Prefixes& prefixes;
+  bool with_mtp;
+  int64_t max_rows;
+  int64_t context;
+};
+
+class Qwen35 : public Model {
+ public:
+  // `source` must hold what declare_weights() asks for under these prefixes.
+  static Result<std::unique_ptr<Qwen35>> load(const LoadOptions& options, WeightSource& source,
+                                              Ops& ops, ThreadPool& pool,
+                                              const LoadProgress& progress);
+
+  const ModelInfo& info() const override { return info_; }
+  const std::vector<CacheSpec>& cache_specs() const override { return cache_specs_; }
+  const std::vector<PlacedWeight>& placed_weights() const override { return table_.placed(); }
+  StepCost decode_cost(int64_t context, KvType kv) const override;
+  int64_t max_rows() const override { return activations_.max_rows; }
+  void forward(const Step& step, Cache& cache) override;
+  void draft(const DraftStep& step, Cache& cache) override;
+  uint64_t weight_bytes() const override { return storage_.size(); }
+  uint64_t activation_bytes() const override { return activations_.bytes(); }
+
+ private:
+  Qwen35(const LoadOptions& options, Ops& ops);
+
+  // Logits of the rows listed in `outputs` of a normed hidden state [rows, hidden].
+  void project_outputs(const View& hidden, std::span<const int64_t> outputs, const View& logits);
+
+  Config config_;
+  ModelInfo info_;
+  std::vector<CacheSpec> cache_specs_;
+  Ops& ops_;
+  WeightTable table_;
+  Weights weights_;
+  Buffer storage_;
+  Activations activations_;
+};
+
+ModelInfo model_info(const Config& config, bool with_mtp);
+
+// The cache of every layer, and of the MTP layer behind them.
+std::vector<CacheSpec> cache_specs(const Config& config, bool with_mtp);
+
+}  // namespace slip::qwen3_5

@@ -1,0 +1,90 @@
+// The weights of a Qwen3.5 model and the table that says under which names files hold them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "kernels/args.h"
+#include "models/qwen3_5/config.h"
+#include "weights/weight_table.h"
+
+namespace slip::qwen3_5 {
+
+// Gated attention.
+struct Attention {
+  Weight q;      // [q_heads * 2 * head_dim, hidden]: per head query, then gate
+  Weight k, v;   // [kv_heads * head_dim, hidden]
+  Weight o;      // [hidden, q_heads * head_dim]
+  View q_scale;  // [head_dim], 1 + weight
+  View k_scale;  // [head_dim], 1 + weight
+};
+
+// Gated delta net.
+struct DeltaNet {
+  Weight qkv;       // [2 * key_heads * key_dim + value_heads * value_dim, hidden]
+  Weight z;         // [value_heads * value_dim, hidden]
+  Weight a, b;      // [value_heads, hidden]
+  Weight out;       // [hidden, value_heads * value_dim]
+  View conv;        // [conv_width, channels]
+  View rate;        // [value_heads], exp(A_log)
+  View dt_bias;     // [value_heads]
+  View norm_scale;  // [value_dim], plain
+};
+
+// Mixture of experts beside a gated shared expert.
+struct Moe {
+  Weight router;                  // [experts, hidden]
+  std::vector<GatedMlp> experts;  // [experts]
+  GatedMlp shared;
+  Weight shared_gate;  // [1, hidden]
+};
+
+struct Layer {
+  View input_scale;  // [hidden], 1 + weight
+  View post_scale;   // [hidden], 1 + weight
+  std::variant<DeltaNet, Attention> mixer;
+  std::variant<GatedMlp, Moe> mlp;
+};
+
+// The layer that drafts: joins a hidden state with the next token's embedding.
+struct Mtp {
+  View embedding_scale;  // [hidden]
+  View hidden_scale;     // [hidden]
+  Weight fc;             // [hidden, 2 * hidden]: embedding first, hidden state second
+  Layer layer;           // attention
+  View final_scale;      // [hidden]
+};
+
+struct Weights {
+  Weight embedding;  // [vocabulary, hidden]
+  std::vector<Layer> layers;
+  View final_scale;  // [hidden]
+  Weight head;       // [vocabulary, hidden]; the embedding itself when tied
+  std::optional<Mtp> mtp;
+};
+
+// How the files spell the beginnings of names.
+struct Prefixes {
+  std::string text = "model.language_model.";
+  std::string head = "lm_head";
+  std::string mtp = "mtp.";
+};
+Result<Prefixes> find_prefixes(const Checkpoint& checkpoint);
+
+// Whether the files hold an MTP layer at all.
+bool has_mtp_tensors(const Checkpoint& checkpoint, const Prefixes& prefixes);
+
+// Prefixes of tensors that a text model does not use, so that they are not "extra".
+std::vector<std::string> ignored_prefixes(const Prefixes& prefixes, bool with_mtp);
+
+// Fills the table; `weights` receives its layers at once and its tensors when the table is loaded.
+void declare_weights(const Config& config, const Prefixes& prefixes, bool with_mtp,
+                     WeightTable& table, Weights& weights);
+
+// What remains to be done after the table was loaded: share a tied head.
+void finish_weights(const Config& config, Weights& weights);
+
+}  // namespace slip::qwen3_5

@@ -1,0 +1,40 @@
+// INT4 weights as GPTQ, AutoRound and GPTQModel write them, into the plain int4_group layout.
+//   qweight  i32 [in / 8, out]        nibble j of word [i, o] is the code of input 8 i + j
+//   scales   f16 [in / group, out]    may be negative or subnormal
+//   qzeros   i32 [in / group, out / 8]
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "quant/weight.h"
+
+namespace slip {
+
+// What a nibble of qzeros means. Codes of a symmetric weight are the same under both.
+enum class GptqZeros : uint8_t {
+  v1,  // stores the zero point minus one: 7 for symmetric weights
+  v2,  // stores the zero point: 8 for symmetric weights
+};
+
+// Bytes as they lie in the file; no alignment needed.
+struct GptqTensors {
+  std::span<const std::byte> qweight;
+  std::span<const std::byte> scales;
+  std::span<const std::byte> qzeros;
+};
+
+// The convention of a symmetric weight, found from the words. Anything else is refused: with
+// asymmetric zero points v1 files are ambiguous (a stored -1 borrows from its neighbour).
+Result<GptqZeros> symmetric_zeros(std::span<const std::byte> qzeros);
+
+// g_idx i32 [in] names the group of each input; only the trivial i / group is supported, because
+// any other order ("act order", desc_act) would have to permute the activations.
+Status check_trivial_g_idx(std::span<const std::byte> g_idx, int group);
+
+// Checks sizes, zero points and scales, and fills values and scales of `into`, which is plain.
+// Memory-bound: it runs over every expert of a model at load.
+Status unpack_gptq(const GptqTensors& tensors, const Weight& into);
+
+}  // namespace slip

@@ -1,0 +1,49 @@
+// Splits what a model writes into reasoning, content and tool calls, while it is being written. The
+// joined result does not depend on how the text was cut into pieces.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "text/tool_calls.h"
+
+namespace slip {
+
+class OutputParser {
+ public:
+  // `starts_in_reasoning`: the prompt ended with an open <think>. The schemas of `tools` decide
+  // which type a tool call's values get.
+  OutputParser(bool starts_in_reasoning, const JsonArray& tools);
+
+  // Text that could still turn out to be a tag, or white space before a tool call, is held back.
+  std::vector<OutputEvent> feed(std::string_view new_text);
+
+  // Everything that was held back. Call once, at the end.
+  std::vector<OutputEvent> finish();
+
+ private:
+  enum class Mode { start, reasoning, content, tool_call };
+  enum class Trim { nothing, newlines, blanks };
+
+  std::vector<OutputEvent> run(bool final);
+  // Each returns false when it can do no more with the text it has.
+  bool run_start(bool final);
+  bool run_reasoning(bool final, std::vector<OutputEvent>& events);
+  bool run_content(bool final, std::vector<OutputEvent>& events);
+  bool run_tool_call(bool final, std::vector<OutputEvent>& events);
+  void emit_content(std::string_view text, std::vector<OutputEvent>& events);
+  std::string_view rest() const { return std::string_view(pending_).substr(at_); }
+
+  Mode mode_;
+  ToolCallParser calls_;
+  std::string pending_;  // text not yet decided begins at at_
+  size_t at_ = 0;
+  Trim trim_ = Trim::nothing;  // what the next content loses at its front
+  std::string held_blanks_;    // white space at the end of content; dropped before a tool call
+  bool has_content_ = false;
+  bool had_reasoning_ = false;
+};
+
+}  // namespace slip

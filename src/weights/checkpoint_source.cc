@@ -1,0 +1,262 @@
+#include "weights/checkpoint_source.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "quant/fp8_block.h"
+#include "quant/gptq.h"
+#include "quant/number_formats.h"
+
+namespace slip {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+bool is_float(StoredType type) {
+  return type == StoredType::f32 || type == StoredType::bf16 || type == StoredType::f16;
+}
+
+Error wrong_shape(const StoredTensor& tensor, const Dims& expected) {
+  return error(tensor.path().string(), ": tensor ", tensor.name, ": the model needs shape ",
+               describe_shape(expected), ", the file has ", describe_shape(tensor.shape));
+}
+
+Error wrong_type(const StoredTensor& tensor, const char* expected) {
+  return error(tensor.path().string(), ": tensor ", tensor.name, ": expected ", expected,
+               ", the file has ", stored_type_name(tensor.type));
+}
+
+WeightFormat plain_format(StoredType type) {
+  switch (type) {
+    case StoredType::f32: return WeightFormat::f32;
+    case StoredType::bf16: return WeightFormat::bf16;
+    case StoredType::f16: return WeightFormat::f16;
+    default: fail_check("plain_format of an integer type", SourceLocation::current());
+  }
+}
+
+// "X.experts.7.gate_proj" -> where a fused file keeps it: tensor "X.experts.gate_up_proj", expert 7,
+// first half of its rows.
+struct FusedExpert {
+  std::string tensor;
+  int64_t expert = 0;
+  bool second_half = false;
+  bool halved = false;  // gate and up share a tensor
+};
+
+std::optional<FusedExpert> fused_expert(const std::string& module) {
+  const size_t at = module.rfind(".experts.");
+  if (at == std::string::npos) return std::nullopt;
+  const size_t number = at + std::strlen(".experts.");
+  const size_t dot = module.find('.', number);
+  if (dot == std::string::npos) return std::nullopt;
+  FusedExpert fused;
+  for (size_t i = number; i < dot; ++i) {
+    if (module[i] < '0' || module[i] > '9') return std::nullopt;
+    fused.expert = fused.expert * 10 + (module[i] - '0');
+  }
+  const std::string stem = module.substr(0, number);
+  const std::string projection = module.substr(dot + 1);
+  if (projection == "down_proj") {
+    fused.tensor = stem + "down_proj";
+  } else if (projection == "gate_proj" || projection == "up_proj") {
+    fused.tensor = stem + "gate_up_proj";
+    fused.halved = true;
+    fused.second_half = projection == "up_proj";
+  } else {
+    return std::nullopt;
+  }
+  return fused;
+}
+
+float widen(StoredType type, const std::byte* data, size_t index) {
+  uint16_t half;
+  switch (type) {
+    case StoredType::f32: {
+      float value;
+      std::memcpy(&value, data + index * 4, 4);
+      return value;
+    }
+    case StoredType::bf16: std::memcpy(&half, data + index * 2, 2); return bf16_to_float(half);
+    case StoredType::f16: std::memcpy(&half, data + index * 2, 2); return f16_to_float(half);
+    default: fail_check("widen of an integer type", SourceLocation::current());
+  }
+}
+
+}  // namespace
+
+CheckpointSource::CheckpointSource(const Checkpoint& checkpoint,
+                                   std::vector<std::string> ignored_prefixes)
+    : checkpoint_(checkpoint), ignored_prefixes_(std::move(ignored_prefixes)) {}
+
+const StoredTensor* CheckpointSource::use(const std::string& name) {
+  const StoredTensor* tensor = checkpoint_.find(name);
+  if (tensor) {
+    const std::lock_guard lock(mutex_);
+    used_.insert(name);
+  }
+  return tensor;
+}
+
+Result<CheckpointSource::PlainMatrix> CheckpointSource::find_plain(const std::string& module,
+                                                                   int64_t out, int64_t in) {
+  if (const StoredTensor* tensor = use(module + ".weight")) {
+    if (tensor->shape != Dims{out, in}) return wrong_shape(*tensor, {out, in});
+    return PlainMatrix{tensor, 0};
+  }
+  if (const std::optional<FusedExpert> fused = fused_expert(module)) {
+    if (const StoredTensor* tensor = use(fused->tensor)) {
+      const int64_t rows = fused->halved ? 2 * out : out;
+      const Dims& shape = tensor->shape;
+      if (shape.size() != 3 || shape[0] <= fused->expert || shape[1] != rows || shape[2] != in)
+        return wrong_shape(*tensor, {std::max(fused->expert + 1, shape.empty() ? 0 : shape[0]),
+                                     rows, in});
+      if (!is_float(tensor->type)) return wrong_type(*tensor, "BF16, F16 or F32");
+      const int64_t first_row = fused->expert * rows + (fused->second_half ? out : 0);
+      return PlainMatrix{tensor, size_t(first_row * in) * size_t(bytes_per_value(tensor->type))};
+    }
+    return error(checkpoint_.folder().string(), ": tensor ", module, ".weight is missing (nor is ",
+                 "there a ", module, ".qweight or a fused ", fused->tensor, ")");
+  }
+  return error(checkpoint_.folder().string(), ": tensor ", module,
+               ".weight is missing (nor is there a ", module, ".qweight); the model needs shape ",
+               describe_shape(Dims{out, in}));
+}
+
+Result<WeightInfo> CheckpointSource::describe(const std::string& module, int64_t out, int64_t in) {
+  if (checkpoint_.find(module + ".qweight")) return describe_int4(module, out, in);
+  SLIP_TRY(const PlainMatrix matrix, find_plain(module, out, in));
+  const StoredTensor& tensor = *matrix.tensor;
+  if (tensor.type == StoredType::f8_e4m3) return describe_fp8(module, tensor);
+  if (!is_float(tensor.type)) return wrong_type(tensor, "BF16, F16, F32 or F8_E4M3");
+  return WeightInfo{plain_format(tensor.type), out, in, 0};
+}
+
+Result<WeightInfo> CheckpointSource::describe_int4(const std::string& module, int64_t out,
+                                                   int64_t in) {
+  const StoredTensor& qweight = *use(module + ".qweight");
+  const StoredTensor* scales = use(module + ".scales");
+  const StoredTensor* qzeros = use(module + ".qzeros");
+  if (!scales || !qzeros)
+    return error(qweight.path().string(), ": tensor ", qweight.name, " has no ", module,
+                 scales ? ".qzeros" : ".scales", " beside it");
+  if (qweight.type != StoredType::i32) return wrong_type(qweight, "I32");
+  if (scales->type != StoredType::f16) return wrong_type(*scales, "F16");
+  if (qzeros->type != StoredType::i32) return wrong_type(*qzeros, "I32");
+  if (qweight.shape != Dims{in / 8, out} || in % 8 != 0) return wrong_shape(qweight, {in / 8, out});
+  if (scales->shape.size() != 2 || scales->shape[1] != out || scales->shape[0] < 1 ||
+      in % scales->shape[0] != 0)
+    return wrong_shape(*scales, {in / 128, out});
+  const int64_t groups = scales->shape[0], group = in / groups;
+  if (group != 32 && group != 64 && group != 128)
+    return error(scales->path().string(), ": tensor ", scales->name,
+                 ": groups of 32, 64 or 128 inputs are supported, the file has groups of ", group);
+  if (qzeros->shape != Dims{groups, out / 8} || out % 8 != 0)
+    return wrong_shape(*qzeros, {groups, out / 8});
+  if (const StoredTensor* g_idx = use(module + ".g_idx")) {
+    if (g_idx->type != StoredType::i32) return wrong_type(*g_idx, "I32");
+    if (g_idx->shape != Dims{in}) return wrong_shape(*g_idx, {in});
+    Status trivial = check_trivial_g_idx(g_idx->data, int(group));
+    if (!trivial.ok())
+      return std::move(trivial).failure().in(cat(g_idx->path().string(), ": tensor ", g_idx->name));
+  }
+  return WeightInfo{WeightFormat::int4_group, out, in, int(group)};
+}
+
+Result<WeightInfo> CheckpointSource::describe_fp8(const std::string& module,
+                                                  const StoredTensor& weight) {
+  const int64_t out = weight.shape[0], in = weight.shape[1];
+  const StoredTensor* scales = use(module + ".weight_scale_inv");
+  if (!scales)
+    return error(weight.path().string(), ": tensor ", weight.name, " is F8_E4M3 but there is no ",
+                 module, ".weight_scale_inv beside it");
+  const Dims expected{(out + kFp8Block - 1) / kFp8Block, (in + kFp8Block - 1) / kFp8Block};
+  if (scales->shape != expected) return wrong_shape(*scales, expected);
+  if (!is_float(scales->type)) return wrong_type(*scales, "BF16, F16 or F32");
+  return WeightInfo{WeightFormat::fp8_block, out, in, kFp8Block};
+}
+
+Status CheckpointSource::read(const std::string& module, const Weight& plain) {
+  switch (plain.info.format) {
+    case WeightFormat::int4_group: return read_int4(module, plain);
+    case WeightFormat::fp8_block: return read_fp8(module, plain);
+    case WeightFormat::f32:
+    case WeightFormat::bf16:
+    case WeightFormat::f16: {
+      SLIP_TRY(const PlainMatrix matrix, find_plain(module, plain.info.out, plain.info.in));
+      const auto data = matrix.tensor->data.subspan(matrix.offset, plain.values.bytes());
+      std::memcpy(plain.values.data, data.data(), data.size());
+      if (matrix.offset == 0 && data.size() == matrix.tensor->data.size())
+        checkpoint_.drop_pages(*matrix.tensor);
+      return {};
+    }
+    case WeightFormat::int8_row: break;  // made at load, never stored
+  }
+  return error(module, ": checkpoints hold no ", name_of(plain.info.format), " weights");
+}
+
+Status CheckpointSource::read_int4(const std::string& module, const Weight& plain) {
+  const StoredTensor& qweight = *checkpoint_.find(module + ".qweight");
+  const StoredTensor& scales = *checkpoint_.find(module + ".scales");
+  const StoredTensor& qzeros = *checkpoint_.find(module + ".qzeros");
+  Status unpacked = unpack_gptq({qweight.data, scales.data, qzeros.data}, plain);
+  if (!unpacked.ok())
+    return std::move(unpacked).failure().in(cat(qweight.path().string(), ": tensor ", module));
+  for (const StoredTensor* tensor : {&qweight, &scales, &qzeros}) checkpoint_.drop_pages(*tensor);
+  return {};
+}
+
+Status CheckpointSource::read_fp8(const std::string& module, const Weight& plain) {
+  const StoredTensor& weight = *checkpoint_.find(module + ".weight");
+  const StoredTensor& scales = *checkpoint_.find(module + ".weight_scale_inv");
+  const DType scale_type = scales.type == StoredType::bf16  ? DType::bf16
+                           : scales.type == StoredType::f16 ? DType::f16
+                                                            : DType::f32;
+  Status status = check_fp8_codes(weight.data, plain.info.in);
+  if (!status.ok())
+    return std::move(status).failure().in(cat(weight.path().string(), ": tensor ", weight.name));
+  status = read_fp8_scales(scales.data, scale_type, plain);
+  if (!status.ok())
+    return std::move(status).failure().in(cat(scales.path().string(), ": tensor ", scales.name));
+  std::memcpy(plain.values.data, weight.data.data(), weight.data.size());
+  checkpoint_.drop_pages(weight);
+  return {};
+}
+
+Status CheckpointSource::read_vector(const std::string& name, const Shape& shape,
+                                     std::span<float> values) {
+  const StoredTensor* tensor = use(name);
+  Dims expected;
+  for (int i = 0; i < shape.rank(); ++i) expected.push_back(shape[i]);
+  if (!tensor)
+    return error(checkpoint_.folder().string(), ": tensor ", name,
+                 " is missing; the model needs shape ", describe_shape(expected));
+  if (tensor->shape != expected) return wrong_shape(*tensor, expected);
+  if (!is_float(tensor->type)) return wrong_type(*tensor, "BF16, F16 or F32");
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = widen(tensor->type, tensor->data.data(), i);
+    if (!std::isfinite(values[i]))
+      return error(tensor->path().string(), ": tensor ", name, ": value ", i, " is ", values[i],
+                   ", expected a finite number");
+  }
+  return {};
+}
+
+Status CheckpointSource::check_all_used() {
+  std::vector<std::string> extra;
+  for (const StoredTensor& tensor : checkpoint_.tensors()) {
+    if (used_.contains(tensor.name)) continue;
+    bool ignored = false;
+    for (const std::string& prefix : ignored_prefixes_) ignored |= tensor.name.starts_with(prefix);
+    if (!ignored) extra.push_back(tensor.name);
+  }
+  if (extra.empty()) return {};
+  std::string names;
+  for (size_t i = 0; i < extra.size() && i < 5; ++i) names += (i ? ", " : "") + extra[i];
+  if (extra.size() > 5) names += ", ...";
+  return error(checkpoint_.folder().string(), ": ", extra.size(),
+               " tensors are in the files that this model does not use: ", names,
+               "; config.json and the files do not belong together");
+}
+
+}  // namespace slip

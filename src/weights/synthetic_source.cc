@@ -1,0 +1,104 @@
+#include "weights/synthetic_source.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "quant/number_formats.h"
+
+namespace slip {
+namespace {
+
+// Small, fast and good enough for noise: one multiplication per eight bytes.
+class Noise {
+ public:
+  explicit Noise(const std::string& seed) : state_(std::hash<std::string>{}(seed) | 1) {}
+
+  uint64_t next() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return state_;
+  }
+  // Uniform in [-1, 1).
+  float signed_unit() { return float(int64_t(next()) >> 40) * 0x1p-23f; }
+
+ private:
+  uint64_t state_;
+};
+
+// Keeps the variance of activations near one through a layer.
+float weight_scale(int64_t in) { return 1.7f / std::sqrt(float(in)); }
+
+}  // namespace
+
+Result<WeightInfo> SyntheticSource::describe(const std::string& module, int64_t out, int64_t in) {
+  const WeightFormat format = rule_(module);
+  int group = 0;
+  if (format == WeightFormat::int4_group) group = in % 128 == 0 ? 128 : 32;
+  if (format == WeightFormat::fp8_block) group = kFp8Block;
+  return WeightInfo{format, out, in, group};
+}
+
+Status SyntheticSource::read(const std::string& module, const Weight& plain) {
+  Noise noise(module);
+  const WeightInfo& info = plain.info;
+  const float scale = weight_scale(info.in);
+  const size_t bytes = plain.values.bytes();
+  const auto fill_words = [&] {
+    for (size_t i = 0; i + 8 <= bytes; i += 8) {
+      const uint64_t word = noise.next();
+      std::memcpy(plain.values.data + i, &word, 8);
+    }
+  };
+  auto* u16 = reinterpret_cast<uint16_t*>(plain.values.data);
+  switch (info.format) {
+    case WeightFormat::f32:
+      for (int64_t i = 0; i < plain.values.count(); ++i)
+        plain.values.f32()[i] = noise.signed_unit() * scale;
+      return {};
+    case WeightFormat::bf16:
+      for (int64_t i = 0; i < plain.values.count(); ++i)
+        u16[i] = float_to_bf16(noise.signed_unit() * scale);
+      return {};
+    case WeightFormat::f16:
+      for (int64_t i = 0; i < plain.values.count(); ++i)
+        u16[i] = float_to_f16(noise.signed_unit() * scale);
+      return {};
+    case WeightFormat::fp8_block: {
+      fill_words();
+      auto* codes = reinterpret_cast<uint8_t*>(plain.values.data);
+      for (size_t i = 0; i < bytes; ++i) codes[i] &= 0xf7;  // no NaN
+      for (int64_t i = 0; i < plain.scales.count(); ++i) plain.scales.f32()[i] = scale / 240;
+      return {};
+    }
+    case WeightFormat::int8_row:
+      fill_words();
+      for (int64_t i = 0; i < plain.scales.count(); ++i) plain.scales.f32()[i] = scale / 127;
+      return {};
+    case WeightFormat::int4_group: {
+      fill_words();
+      auto* scales = plain.scales.as<uint16_t>(DType::f16);
+      for (int64_t i = 0; i < plain.scales.count(); ++i)
+        scales[i] = float_to_f16((noise.next() & 1 ? scale : -scale) / 8);
+      return {};
+    }
+  }
+  unreachable("WeightFormat");
+}
+
+Status SyntheticSource::read_vector(const std::string& name, const Shape&,
+                                    std::span<float> values) {
+  Noise noise(name);
+  for (float& value : values) value = 0.1f * noise.signed_unit();
+  return {};
+}
+
+WeightFormat autoround_format(const std::string& module) {
+  const auto has = [&](const char* part) { return module.find(part) != std::string::npos; };
+  if (has("mtp.") || has("shared_expert") || has("in_proj_a") || has("in_proj_b") ||
+      has("lm_head") || has("embed_tokens") || module.ends_with("mlp.gate"))
+    return WeightFormat::bf16;
+  return WeightFormat::int4_group;
+}
+
+}  // namespace slip

@@ -1,0 +1,30 @@
+// Random weights of real shapes, made in memory: full-size speed without full-size files.
+#pragma once
+
+#include <functional>
+
+#include "weights/weight_source.h"
+
+namespace slip {
+
+class SyntheticSource : public WeightSource {
+ public:
+  // Chooses the format of a module by its name, as the published hybrid files do.
+  using FormatRule = std::function<WeightFormat(const std::string& module)>;
+
+  explicit SyntheticSource(FormatRule rule) : rule_(std::move(rule)) {}
+
+  Result<WeightInfo> describe(const std::string& module, int64_t out, int64_t in) override;
+  Status read(const std::string& module, const Weight& plain) override;
+  Status read_vector(const std::string& name, const Shape& shape,
+                     std::span<float> values) override;
+  Status check_all_used() override { return {}; }
+
+ private:
+  FormatRule rule_;
+};
+
+// INT4 (group 128) for attention, delta net and experts, the rest BF16, as AutoRound files are.
+WeightFormat autoround_format(const std::string& module);
+
+}  // namespace slip

@@ -1,0 +1,32 @@
+// Where weights come from: files (checkpoint_source.h) or a random generator of the same shapes
+// (synthetic_source.h). A source knows names and formats; it knows no model.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "quant/weight.h"
+
+namespace slip {
+
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+
+  // The format in which the source holds the matrix of `module` (a name without ".weight"), or why
+  // there is none of shape [out, in].
+  virtual Result<WeightInfo> describe(const std::string& module, int64_t out, int64_t in) = 0;
+
+  // Fills a plain weight made from what describe() said. Called from several threads at once.
+  virtual Status read(const std::string& module, const Weight& plain) = 0;
+
+  // Fills `values` from the tensor `name` of the given shape, widened to f32.
+  virtual Status read_vector(const std::string& name, const Shape& shape,
+                             std::span<float> values) = 0;
+
+  // After everything was asked for: fails if the source holds tensors nobody wanted.
+  virtual Status check_all_used() = 0;
+};
+
+}  // namespace slip

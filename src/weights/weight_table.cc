@@ -1,0 +1,93 @@
+#include "weights/weight_table.h"
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+namespace slip {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+void WeightTable::add_linear(std::string module, int64_t out, int64_t in, Weight* into) {
+  linears_.push_back({std::move(module), out, in, into, {}, 0, 0});
+}
+
+void WeightTable::add_vector(std::string name, const Shape& shape, View* into,
+                             float (*map)(float)) {
+  vectors_.push_back({std::move(name), shape, into, map, 0, 0});
+}
+
+Result<uint64_t> WeightTable::plan(WeightSource& source, const Ops& ops) {
+  total_bytes_ = 0;
+  placed_.clear();
+  const auto place = [&](size_t bytes) {
+    const size_t offset = total_bytes_;
+    total_bytes_ += aligned(bytes);
+    return offset;
+  };
+  for (Linear& linear : linears_) {
+    SLIP_TRY(linear.info, source.describe(linear.module, linear.out, linear.in));
+    linear.bytes = ops.packed_bytes(linear.info);
+    linear.offset = place(linear.bytes);
+    placed_.push_back({linear.module, linear.info, linear.bytes});
+  }
+  for (Vector& vector : vectors_) {
+    vector.bytes = size_t(vector.shape.count()) * sizeof(float);
+    vector.offset = place(vector.bytes);
+    placed_.push_back(
+        {vector.name, {WeightFormat::f32, 1, vector.shape.count(), 0}, vector.bytes});
+  }
+  return uint64_t(total_bytes_);
+}
+
+Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& pool,
+                                 const LoadProgress& progress) {
+  SLIP_TRY([[maybe_unused]] const uint64_t planned, plan(source, ops));
+  Buffer storage(Device::cpu, total_bytes_);
+
+  for (const Vector& vector : vectors_) {
+    const View view = storage.view(DType::f32, vector.shape, vector.offset);
+    const std::span<float> values(view.f32(), size_t(view.count()));
+    SLIP_TRY_STATUS(source.read_vector(vector.name, vector.shape, values));
+    if (vector.map)
+      for (float& value : values) value = vector.map(value);
+    *vector.into = view;
+  }
+  SLIP_TRY_STATUS(source.check_all_used());
+
+  std::mutex mutex;  // guards `failure` and the progress callback
+  std::optional<Error> failure;
+  std::atomic<bool> failed{false};
+  std::atomic<uint64_t> done{0};
+  std::vector<Buffer> plain_buffers(size_t(pool.threads()));
+  pool.run(int64_t(linears_.size()), [&](int64_t item, int thread) {
+    if (failed.load(std::memory_order_relaxed)) return;
+    const Linear& linear = linears_[size_t(item)];
+    Buffer& plain_buffer = plain_buffers[size_t(thread)];
+    if (plain_buffer.size() < plain_bytes(linear.info))
+      plain_buffer = Buffer(Device::cpu, plain_bytes(linear.info));
+    const Weight plain = plain_weight(linear.info, plain_buffer.data());
+    Status status = source.read(linear.module, plain);
+    if (!status.ok()) {
+      const std::lock_guard lock(mutex);
+      failure = std::move(status).failure();
+      failed.store(true);
+      return;
+    }
+    *linear.into = ops.pack(plain, storage.bytes().subspan(linear.offset, linear.bytes));
+    const uint64_t placed = done.fetch_add(linear.bytes) + linear.bytes;
+    if (progress) {
+      const std::lock_guard lock(mutex);
+      progress(placed, total_bytes_);
+    }
+  });
+  if (failure) return *failure;
+  return storage;
+}
+
+}  // namespace slip

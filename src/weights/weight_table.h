@@ -1,0 +1,68 @@
+// WeightTable: what a model needs, as a list. Loading checks every entry in both directions
+// (missing, extra, shape, type), lets the backend repack it, and places all of them in one buffer.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/threads.h"
+#include "kernels/ops.h"
+#include "tensor/buffer.h"
+#include "weights/weight_source.h"
+
+namespace slip {
+
+// Bytes placed so far, bytes in all.
+using LoadProgress = std::function<void(uint64_t done, uint64_t total)>;
+
+// Sizes by class and format, for `inspect` and for bytes per step.
+struct PlacedWeight {
+  std::string name;
+  WeightInfo info;
+  size_t bytes = 0;
+};
+
+class WeightTable {
+ public:
+  // A matrix [out, in] for linear layers. `into` must outlive load().
+  void add_linear(std::string module, int64_t out, int64_t in, Weight* into);
+
+  // A small f32 tensor; `map` is applied to every value (norms are stored minus one, say).
+  void add_vector(std::string name, const Shape& shape, View* into,
+                  float (*map)(float) = nullptr);
+
+  // Finds every entry and its format; the bytes all of them will take, or what is wrong.
+  Result<uint64_t> plan(WeightSource& source, const Ops& ops);
+
+  // Plans first, so that a bad checkpoint fails before gigabytes were read.
+  // The buffer owns what the `into` pointers then refer to.
+  Result<Buffer> load(WeightSource& source, Ops& ops, ThreadPool& pool,
+                      const LoadProgress& progress);
+
+  // What plan() and load() found, in table order.
+  const std::vector<PlacedWeight>& placed() const { return placed_; }
+
+ private:
+  struct Linear {
+    std::string module;
+    int64_t out, in;
+    Weight* into;
+    WeightInfo info;
+    size_t offset, bytes;
+  };
+  struct Vector {
+    std::string name;
+    Shape shape;
+    View* into;
+    float (*map)(float);
+    size_t offset, bytes;
+  };
+
+  std::vector<Linear> linears_;
+  std::vector<Vector> vectors_;
+  std::vector<PlacedWeight> placed_;
+  size_t total_bytes_ = 0;
+};
+
+}  // namespace slip

@@ -1,0 +1,309 @@
+// rotate_and_store and attention of every backend against the reference.
+#include <algorithm>
+#include <cmath>
+
+#include "tests/kernels/op_cases.h"
+
+namespace slip {
+namespace {
+
+struct HeadShape {
+  int64_t q_heads, kv_heads, head_dim, page_len;
+  DType kv_type;
+};
+
+struct Length {
+  int64_t start, rows;
+};
+using Lengths = std::vector<Length>;
+
+// Sequences in a pool of pages, each with pages in no order. Pages that nobody owns, and positions
+// that nobody has reached, hold NaN.
+struct Sequences {
+  std::vector<std::vector<int32_t>> tables;
+  std::vector<Span> spans;
+  int64_t rows = 0;
+  int64_t pages = 0;
+
+  Sequences(const Lengths& lengths, int64_t page_len, Rng& rng) {
+    for (const Length& length : lengths) pages += (length.start + length.rows) / page_len + 3;
+    std::vector<int32_t> order(size_t(pages), 0);
+    for (size_t i = 0; i < order.size(); ++i) order[i] = int32_t(i);
+    for (size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[size_t(rng.integer(0, int64_t(i) - 1))]);
+    size_t next = 0;
+    for (const Length& length : lengths) {
+      const size_t needed = size_t((length.start + length.rows + page_len - 1) / page_len);
+      tables.emplace_back(order.begin() + int64_t(next), order.begin() + int64_t(next + needed));
+      next += needed + 1;  // one page between stays unused
+    }
+    for (const Length& length : lengths) {
+      spans.push_back({.first_row = rows,
+                       .rows = length.rows,
+                       .start = length.start,
+                       .state_slot = 0,
+                       .pages = tables[spans.size()]});
+      rows += length.rows;
+    }
+  }
+};
+
+void write_value(const View& view, int64_t index, float value) {
+  if (view.dtype == DType::bf16) {
+    view.as<uint16_t>(DType::bf16)[index] = float_to_bf16(value);
+  } else {
+    view.f32()[index] = value;
+  }
+}
+
+struct Cache {
+  Guarded keys, values;
+  KvPages pages() const { return {keys, values}; }
+
+  Cache(const HeadShape& shape, int64_t count)
+      : keys({count, shape.kv_heads, shape.page_len, shape.head_dim}, shape.kv_type),
+        values({count, shape.kv_heads, shape.page_len, shape.head_dim}, shape.kv_type) {}
+  Cache(const Cache& other) : keys(copy_of(other.keys)), values(copy_of(other.values)) {}
+
+  // Fills positions [0, end) of a sequence.
+  void fill(const HeadShape& shape, const Span& span, int64_t end, Rng& rng, double scale) {
+    for (int64_t p = 0; p < end; ++p) {
+      const int64_t page = span.pages[size_t(p / shape.page_len)];
+      for (int64_t h = 0; h < shape.kv_heads; ++h) {
+        const int64_t at = ((page * shape.kv_heads + h) * shape.page_len + p % shape.page_len);
+        for (int64_t i = at * shape.head_dim; i < (at + 1) * shape.head_dim; ++i) {
+          write_value(keys, i, float(rng.normal() * scale));
+          write_value(values, i, float(rng.normal()));
+        }
+      }
+    }
+  }
+};
+
+constexpr HeadShape kHeadShapes[] = {
+    {1, 1, 8, 4, DType::f32},     {4, 2, 16, 16, DType::f32},  {6, 2, 33, 5, DType::f32},
+    {8, 2, 64, 16, DType::bf16},  {3, 1, 17, 16, DType::bf16}, {16, 2, 256, 32, DType::bf16},
+    {4, 4, 128, 64, DType::bf16},
+};
+
+std::string describe(const HeadShape& s) {
+  return cat(s.q_heads, "/", s.kv_heads, " heads of ", s.head_dim, ", pages of ", s.page_len, " ",
+             name_of(s.kv_type));
+}
+
+class AttentionEqual : public OpsTest {
+ protected:
+  // Scores are dot products; an error of a score changes a probability by that share. The mix is a
+  // sum over all positions, of values of at most 6 (Rng::normal).
+  double bound(const HeadShape& shape, int64_t length, double largest_score) {
+    const double score_error = largest_score * double(shape.head_dim + 4) * kRoundoff;
+    return 6 * (2 * score_error + 2 * exp_error() + double(2 * length + 16) * kRoundoff);
+  }
+};
+
+// scale * sum |q| |k| is at most this.
+double largest_score(const View& q, float scale, double key_limit) {
+  double largest = 0;
+  const int64_t dim = q.shape[2];
+  for (int64_t h = 0; h < q.count() / dim; ++h) {
+    double sum = 0;
+    for (int64_t i = 0; i < dim; ++i) sum += std::fabs(double(q.f32()[h * dim + i])) * key_limit;
+    largest = std::max(largest, sum * double(scale));
+  }
+  return largest;
+}
+
+TEST_P(AttentionEqual, Attention) {
+  Rng rng(1);
+  for (const HeadShape& shape : kHeadShapes) {
+    for (const Lengths& lengths :
+         std::vector<Lengths>{{{0, 1}},
+                              {{0, 5}},
+                              {{0, 65}},
+                              {{3, 8}},
+                              {{127, 2}},
+                              {{0, 1}, {300, 1}, {15, 3}, {16, 17}, {1, 1}}}) {
+      const Sequences step(lengths, shape.page_len, rng);
+      Cache cache(shape, step.pages);
+      int64_t longest = 0;
+      for (const Span& span : step.spans) {
+        cache.fill(shape, span, span.start + span.rows, rng, 1);
+        longest = std::max(longest, span.start + span.rows);
+      }
+      const Shape out_shape{step.rows, shape.q_heads, shape.head_dim};
+      const Guarded q = random_tensor(out_shape, rng);
+      const float scale = 1.0f / std::sqrt(float(shape.head_dim));
+      Guarded right(out_shape), ours(out_shape);
+      ref().attention(
+          {.q = q, .kv = cache.pages(), .out = right, .scale = scale, .spans = step.spans});
+      ops().attention(
+          {.q = q, .kv = cache.pages(), .out = ours, .scale = scale, .spans = step.spans});
+      const std::string what =
+          cat("attention, ", describe(shape), ", ", step.rows, " rows, ", longest, " positions");
+      // Rng::normal is at most 6 away from 0.
+      expect_close(ours.values(), right.values(), 0,
+                   bound(shape, longest, largest_score(q, scale, 6)), what);
+
+      // One row at a time; what later rows stored must not show.
+      Guarded single(out_shape);
+      for (const Span& span : step.spans) {
+        for (int64_t t = 0; t < span.rows; ++t) {
+          Span one = span;
+          one.first_row += t;
+          one.start += t;
+          one.rows = 1;
+          ops().attention(
+              {.q = q, .kv = cache.pages(), .out = single, .scale = scale, .spans = {&one, 1}});
+        }
+      }
+      expect_same_bits(ours.values(), single.values(), what + ", row by row");
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// One position that takes all the weight; scores far beyond the range of exp. The bound is wide
+// then: what this looks for is infinity and NaN.
+TEST_P(AttentionEqual, HostileScores) {
+  Rng rng(2);
+  for (const HeadShape& shape : kHeadShapes) {
+    const Sequences step({{40, 3}}, shape.page_len, rng);
+    Cache cache(shape, step.pages);
+    cache.fill(shape, step.spans[0], 43, rng, 30);
+    const Shape out_shape{step.rows, shape.q_heads, shape.head_dim};
+    const Guarded q = random_tensor(out_shape, rng, 30);
+    Guarded right(out_shape), ours(out_shape);
+    ref().attention({.q = q, .kv = cache.pages(), .out = right, .scale = 1, .spans = step.spans});
+    ops().attention({.q = q, .kv = cache.pages(), .out = ours, .scale = 1, .spans = step.spans});
+    expect_close(ours.values(), right.values(), 0, bound(shape, 43, largest_score(q, 1, 6 * 30)),
+                 cat("hostile scores, ", describe(shape)));
+  }
+}
+
+// All keys equal: the mean of the values, which are small integers, over a power of two.
+TEST_P(AttentionEqual, EqualScoresAreTheExactMean) {
+  Rng rng(3);
+  for (const HeadShape& shape : kHeadShapes) {
+    const Sequences step({{31, 1}, {63, 1}, {0, 1}}, shape.page_len, rng);
+    Cache cache(shape, step.pages);
+    for (const Span& span : step.spans) {
+      cache.fill(shape, span, span.start + 1, rng, 0);
+      for (int64_t p = 0; p <= span.start; ++p) {
+        const int64_t page = span.pages[size_t(p / shape.page_len)];
+        for (int64_t h = 0; h < shape.kv_heads; ++h)
+          for (int64_t i = 0; i < shape.head_dim; ++i)
+            write_value(cache.values,
+                        ((page * shape.kv_heads + h) * shape.page_len + p % shape.page_len) *
+                                shape.head_dim +
+                            i,
+                        float(rng.nonzero(9)));
+      }
+    }
+    const Shape out_shape{step.rows, shape.q_heads, shape.head_dim};
+    const Guarded q = random_tensor(out_shape, rng);
+    Guarded right(out_shape), ours(out_shape);
+    ref().attention({.q = q, .kv = cache.pages(), .out = right, .scale = 1, .spans = step.spans});
+    ops().attention({.q = q, .kv = cache.pages(), .out = ours, .scale = 1, .spans = step.spans});
+    expect_same_bits(ours.values(), right.values(), cat("mean of values, ", describe(shape)));
+  }
+}
+
+std::vector<float> as_floats(const View& view) {
+  std::vector<float> floats;
+  for (int64_t i = 0; i < view.count(); ++i)
+    floats.push_back(view.dtype == DType::bf16 ? bf16_to_float(view.as<uint16_t>(DType::bf16)[i])
+                                               : view.f32()[i]);
+  return floats;
+}
+
+// Values are stored as they are; keys may differ by the rounding of the float and, in bf16, by
+// which of two neighbours that falls to. What was NaN, because it belongs to nobody, still is.
+void expect_caches(const Cache& got, const Cache& right, double error, const std::string& what) {
+  EXPECT_EQ(
+      std::memcmp(got.values.view().data, right.values.view().data, right.values.view().bytes()), 0)
+      << what << ", values";
+  const std::vector<float> ours = as_floats(got.keys), expected = as_floats(right.keys);
+  std::vector<float> written, expected_written;
+  std::vector<double> allowed;
+  const bool is_bf16 = right.keys.view().dtype == DType::bf16;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    ASSERT_EQ(std::isnan(ours[i]), std::isnan(expected[i])) << what << ", key value " << i;
+    if (std::isnan(ours[i])) continue;
+    written.push_back(ours[i]);
+    expected_written.push_back(expected[i]);
+    allowed.push_back(error +
+                      (is_bf16 ? 2 * unit_roundoff<7> * std::fabs(double(expected[i])) : 0));
+  }
+  expect_within(written, expected_written, allowed, what + ", keys");
+}
+
+TEST_P(AttentionEqual, RotateAndStore) {
+  Rng rng(4);
+  for (const HeadShape& shape : kHeadShapes) {
+    const Sequences step({{0, 3}, {2 * shape.page_len - 1, 2}, {7, 1}, {0, 20}}, shape.page_len,
+                         rng);
+    const int64_t dim = shape.head_dim;
+    for (const int64_t pairs : {dim / 2, dim / 8}) {
+      if (pairs == 0) continue;
+      for (const int64_t stride : {dim, 2 * dim}) {
+        const Guarded q = random_tensor({step.rows, shape.q_heads, stride}, rng);
+        const Guarded k = random_tensor({step.rows, shape.kv_heads, dim}, rng);
+        const Guarded v = random_tensor({step.rows, shape.kv_heads, dim}, rng);
+        const Guarded q_scale = random_tensor({dim}, rng), k_scale = random_tensor({dim}, rng);
+        Guarded cos({step.rows, pairs}), sin({step.rows, pairs});
+        for (size_t i = 0; i < cos.values().size(); ++i) {
+          const double angle = rng.uniform(0, 6.3);
+          cos.values()[i] = float(std::cos(angle));
+          sin.values()[i] = float(std::sin(angle));
+        }
+        Cache before(shape, step.pages);
+        for (const Span& span : step.spans) before.fill(shape, span, span.start, rng, 1);
+        const auto run = [&](Ops& backend, const Cache& cache, const View& out_q,
+                             std::span<const Span> spans) {
+          backend.rotate_and_store({.q = q,
+                                    .k = k,
+                                    .v = v,
+                                    .q_scale = q_scale,
+                                    .k_scale = k_scale,
+                                    .eps = 1e-6f,
+                                    .cos = cos,
+                                    .sin = sin,
+                                    .out_q = out_q,
+                                    .kv = cache.pages(),
+                                    .spans = spans});
+        };
+        const Cache right_cache(before), ours_cache(before), single_cache(before);
+        const Shape out_shape{step.rows, shape.q_heads, dim};
+        Guarded right(out_shape), ours(out_shape), single(out_shape);
+        run(ref(), right_cache, right, step.spans);
+        run(ops(), ours_cache, ours, step.spans);
+        for (const Span& span : step.spans) {
+          for (int64_t t = 0; t < span.rows; ++t) {
+            Span one = span;
+            one.first_row += t;
+            one.start += t;
+            one.rows = 1;
+            run(ops(), single_cache, single, {&one, 1});
+          }
+        }
+        const std::string what = cat("rotate_and_store, ", describe(shape), ", ", pairs, " pairs");
+        // Two terms that may cancel. x / rms is at most sqrt(dim), the scales at most 6.
+        const double magnitude = 2 * 6 * std::sqrt(double(dim));
+        const double error = magnitude * (double(dim) / 2 + 12) * kRoundoff;
+        expect_close(ours.values(), right.values(), 0, error, what + ", queries");
+        expect_same_bits(single.values(), ours.values(), what + ", queries row by row");
+        expect_caches(ours_cache, right_cache, error, what);
+        EXPECT_EQ(std::memcmp(single_cache.keys.view().data, ours_cache.keys.view().data,
+                              ours_cache.keys.view().bytes()),
+                  0)
+            << what;
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+SLIP_TEST_BACKENDS(AttentionEqual);
+
+}  // namespace
+}  // namespace slip

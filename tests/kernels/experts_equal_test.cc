@@ -1,0 +1,250 @@
+// route, gated_mlp and experts of every backend against the reference, and the fused ops against
+// their composition.
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/op_cases.h"
+
+namespace slip {
+namespace {
+
+struct TestMlp {
+  TestWeight gate, up, down;
+  GatedMlp plain() const { return {gate.plain, up.plain, down.plain}; }
+  GatedMlp packed() const { return {gate.packed, up.packed, down.packed}; }
+};
+
+struct MlpShape {
+  WeightFormat format;
+  int64_t hidden, width;
+  int group;
+};
+
+TestMlp make_mlp(Ops& ops, const MlpShape& shape, Rng& rng) {
+  const auto make = [&](int64_t out, int64_t in) {
+    return make_weight(ops, {shape.format, out, in, shape.group}, Fill::random, rng);
+  };
+  return {make(shape.width, shape.hidden), make(shape.width, shape.hidden),
+          make(shape.hidden, shape.width)};
+}
+
+constexpr MlpShape kShapes[] = {
+    {WeightFormat::f32, 33, 17, 0},
+    {WeightFormat::bf16, 64, 48, 0},
+    {WeightFormat::fp8_block, 128, 96, 128},
+    {WeightFormat::int8_row, 96, 40, 0},
+    {WeightFormat::int4_group, 256, 128, 128},
+    {WeightFormat::int4_group, 64, 32, 32},
+};
+
+std::string describe(const MlpShape& shape) {
+  return cat(name_of(shape.format), ", hidden ", shape.hidden, ", width ", shape.width);
+}
+
+class ExpertsEqual : public OpsTest {
+ protected:
+  // The error that an MLP's output may have: each stage's bound, carried through the next.
+  std::vector<double> mlp_bound(const TestMlp& mlp, std::span<const float> x) {
+    const int64_t width = mlp.gate.plain.info.out;
+    const View row{reinterpret_cast<std::byte*>(const_cast<float*>(x.data())),
+                   DType::f32,
+                   {1, int64_t(x.size())}};
+    Guarded gate({1, width}), up({1, width}), mixed({1, width});
+    ref().linear({.x = row, .weight = mlp.gate.plain, .out = gate});
+    ref().linear({.x = row, .weight = mlp.up.plain, .out = up});
+    ref().silu_mul({.gate = gate, .up = up, .out = mixed});
+    const std::vector<double> gate_error = linear_bound(mlp.gate, x, tolerance());
+    const std::vector<double> up_error = linear_bound(mlp.up, x, tolerance());
+    std::vector<double> error;
+    for (size_t i = 0; i < size_t(width); ++i) {
+      constexpr double kSteepestSilu = 1.1;
+      const double g = std::fabs(double(gate.values()[i])), u = std::fabs(double(up.values()[i]));
+      error.push_back(kSteepestSilu * gate_error[i] * (u + up_error[i]) + g * up_error[i] +
+                      (exp_error() + 4 * kRoundoff) * (g + gate_error[i]) * (u + up_error[i]));
+    }
+    return linear_bound(mlp.down, mixed.values(), tolerance(), error);
+  }
+};
+
+TEST_P(ExpertsEqual, GatedMlp) {
+  Rng rng(1);
+  for (const MlpShape& shape : kShapes) {
+    const TestMlp test = make_mlp(ops(), shape, rng);
+    const GatedMlp plain = test.plain(), packed = test.packed();
+    const Guarded x = random_tensor({kMostRows, shape.hidden}, rng);
+    const Guarded base = random_tensor({kMostRows, shape.hidden}, rng);
+    const Guarded scratch({2, kMostRows, shape.width});
+    const Guarded right = copy_of(base);
+    ref().gated_mlp({.x = x, .mlp = plain, .scratch = scratch, .out = right});
+    const Guarded composed = copy_of(base);
+    ops().Ops::gated_mlp({.x = x, .mlp = packed, .scratch = scratch, .out = composed});
+    std::vector<double> allowed;
+    for (int64_t r = 0; r < kMostRows; ++r)
+      for (const double bound : mlp_bound(test, rows_of(x, r, 1)))
+        allowed.push_back(bound + 8 * kRoundoff);
+    for (const int64_t rows : kRowCounts) {
+      const Guarded ours = copy_of(base.view().first(rows));
+      ops().gated_mlp({.x = x.view().first(rows), .mlp = packed, .scratch = scratch, .out = ours});
+      const std::string what = cat("gated_mlp, ", describe(shape), ", ", rows, " rows");
+      const auto bounds = std::span(allowed).first(size_t(rows * shape.hidden));
+      expect_within(ours.values(), rows_of(right, 0, rows), bounds, what);
+      if (tolerance().fused_is_exact) {
+        expect_same_bits(ours.values(), rows_of(composed, 0, rows), what + " against composition");
+      } else {
+        expect_within(ours.values(), rows_of(composed, 0, rows), bounds, what + " composed");
+      }
+    }
+  }
+}
+
+// A block of experts and a step to run through them.
+struct ExpertsCase {
+  std::vector<TestMlp> tests;
+  std::vector<GatedMlp> plain, packed;
+  TestMlp shared_test;
+  GatedMlp shared_plain, shared_packed;
+  Guarded x, weights, shared_gate, base;
+  Guarded ids;
+  Guarded scratch;
+
+  ExpertsArgs args(int64_t first, int64_t rows, bool is_plain, const View& out) const {
+    return {.x = x.view().slice(first, rows),
+            .ids = ids.view().slice(first, rows),
+            .weights = weights.view().slice(first, rows),
+            .experts = is_plain ? plain : packed,
+            .shared = is_plain ? shared_plain : shared_packed,
+            .shared_gate = shared_gate.view().slice(first, rows),
+            .scratch = scratch,
+            .out = out};
+  }
+};
+
+ExpertsCase make_case(Ops& ops, const MlpShape& shape, int64_t experts, int64_t top_k,
+                      bool with_shared, Rng& rng) {
+  const int64_t shared_width = shape.width * 2;
+  ExpertsCase made{.tests = {},
+                   .plain = {},
+                   .packed = {},
+                   .shared_test = {},
+                   .shared_plain = {},
+                   .shared_packed = {},
+                   .x = random_tensor({kMostRows, shape.hidden}, rng),
+                   .weights = random_tensor({kMostRows, top_k}, rng),
+                   .shared_gate = random_tensor({kMostRows, 1}, rng, 3),
+                   .base = random_tensor({kMostRows, shape.hidden}, rng),
+                   .ids = Guarded({kMostRows, top_k}, DType::i32),
+                   .scratch = Guarded({experts_scratch_values(kMostRows, top_k, shape.width,
+                                                              shared_width, shape.hidden)})};
+  for (int64_t e = 0; e < experts; ++e) {
+    made.tests.push_back(make_mlp(ops, shape, rng));
+    made.plain.push_back(made.tests.back().plain());
+    made.packed.push_back(made.tests.back().packed());
+  }
+  if (with_shared) {
+    // Another format and width than the routed ones, as in the published hybrid files.
+    made.shared_test =
+        make_mlp(ops, {WeightFormat::fp8_block, shape.hidden, shared_width, kFp8Block}, rng);
+    made.shared_plain = made.shared_test.plain();
+    made.shared_packed = made.shared_test.packed();
+  }
+  for (int64_t r = 0; r < kMostRows; ++r) {
+    // Distinct experts; row 1 repeats row 0's, so that rows share experts.
+    const int64_t start = r == 1 ? made.ids.i32()[0] : rng.integer(0, experts - 1);
+    for (int64_t k = 0; k < top_k; ++k)
+      made.ids.i32()[r * top_k + k] = int32_t((start + k * 3) % experts);
+  }
+  return made;
+}
+
+TEST_P(ExpertsEqual, Experts) {
+  Rng rng(2);
+  for (const MlpShape& shape : kShapes) {
+    for (const bool with_shared : {true, false}) {
+      constexpr int64_t kExperts = 8, kTopK = 2;
+      const ExpertsCase test = make_case(ops(), shape, kExperts, kTopK, with_shared, rng);
+      const Guarded right = copy_of(test.base);
+      ref().experts(test.args(0, kMostRows, true, right));
+      const Guarded composed = copy_of(test.base);
+      ops().Ops::experts(test.args(0, kMostRows, false, composed));
+      const Guarded alone = copy_of(test.base);
+      for (int64_t r = 0; r < kMostRows; ++r)
+        ops().experts(test.args(r, 1, false, alone.view().slice(r, 1)));
+
+      std::vector<double> allowed(right.values().size(), 0.0);
+      for (int64_t r = 0; r < kMostRows; ++r) {
+        const auto add_bound = [&](const TestMlp& mlp, double weight) {
+          const std::vector<double> bound = mlp_bound(mlp, rows_of(test.x, r, 1));
+          for (int64_t i = 0; i < shape.hidden; ++i) {
+            double& at = allowed[size_t(r * shape.hidden + i)];
+            // Each product and sum rounds; outputs are of the order of one.
+            at += std::fabs(weight) * bound[size_t(i)] + (exp_error() + 8 * kRoundoff) * 4;
+          }
+        };
+        for (int64_t k = 0; k < kTopK; ++k)
+          add_bound(test.tests[size_t(test.ids.i32()[r * kTopK + k])],
+                    test.weights.f32()[r * kTopK + k]);
+        if (with_shared) add_bound(test.shared_test, 1);
+      }
+      const std::string what = cat("experts, ", describe(shape), with_shared ? ", shared" : "");
+      expect_within(alone.values(), right.values(), allowed, what);
+      if (tolerance().fused_is_exact) {
+        expect_same_bits(alone.values(), composed.values(), what + " against composition");
+      } else {
+        expect_within(alone.values(), composed.values(), allowed, what + " composed");
+      }
+      for (const int64_t rows : kRowCounts) {
+        const int64_t first = (kMostRows - rows) / 3;
+        const Guarded batch = copy_of(test.base.view().slice(first, rows));
+        ops().experts(test.args(first, rows, false, batch));
+        expect_same_bits(batch.values(), rows_of(alone, first, rows),
+                         cat(what, ", ", rows, " rows against one by one"));
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_P(ExpertsEqual, Route) {
+  Rng rng(3);
+  for (const int64_t experts : {1, 4, 7, 16, 17, 128, 256}) {
+    for (const int64_t top_k : {1, 2, 4, 8}) {
+      if (top_k > experts) continue;
+      Guarded logits = random_tensor({kMostRows, experts}, rng, 3);
+      for (float& value : rows_of(logits, 1, 1)) value = 2.5f;  // all equal
+      for (float& value : rows_of(logits, 2, 1)) value = float(rng.integer(0, 2));
+      for (float& value : rows_of(logits, 3, 1)) value *= 1e4f;
+      for (float& value : rows_of(logits, 4, 1)) value = -3e38f;
+      for (float& value : rows_of(logits, 5, 1)) value *= 1e-6f;  // softmax almost flat
+      for (float& value : rows_of(logits, 6, 1))  // neighbouring floats: the order of logits counts
+        value = std::nextafter(20.0f, rng.integer(0, 1) ? 100.0f : 0.0f);
+      for (float& value : rows_of(logits, 7, 1)) value = 0;
+      if (experts > 1)
+        rows_of(logits, 7, 1)[size_t(experts - 1)] = -std::numeric_limits<float>::infinity();
+
+      Guarded right_ids({kMostRows, top_k}, DType::i32), ids({kMostRows, top_k}, DType::i32);
+      Guarded right({kMostRows, top_k}), alone({kMostRows, top_k});
+      ref().route({.logits = logits, .ids = right_ids, .weights = right});
+      for (int64_t r = 0; r < kMostRows; ++r)
+        ops().route({.logits = logits.view().slice(r, 1),
+                     .ids = ids.view().slice(r, 1),
+                     .weights = alone.view().slice(r, 1)});
+      for (int64_t i = 0; i < kMostRows * top_k; ++i)
+        ASSERT_EQ(ids.i32()[i], right_ids.i32()[i])
+            << experts << " experts, row " << i / top_k << ", rank " << i % top_k;
+      expect_close(alone.values(), right.values(), 2 * exp_error() + 16 * kRoundoff, kTiny,
+                   cat("route, top ", top_k, " of ", experts));
+      for (const int64_t rows : kRowCounts) {
+        Guarded batch_ids({rows, top_k}, DType::i32), batch({rows, top_k});
+        ops().route({.logits = logits.view().first(rows), .ids = batch_ids, .weights = batch});
+        expect_same_bits(batch.values(), rows_of(alone, 0, rows), "route, batch");
+        for (int64_t i = 0; i < rows * top_k; ++i)
+          ASSERT_EQ(batch_ids.i32()[i], right_ids.i32()[i]);
+      }
+    }
+  }
+}
+
+SLIP_TEST_BACKENDS(ExpertsEqual);
+
+}  // namespace
+}  // namespace slip

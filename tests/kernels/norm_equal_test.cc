@@ -1,0 +1,168 @@
+// Norms, activations and the rope table of every backend against the reference.
+#include <cmath>
+
+#include "tests/kernels/op_cases.h"
+
+namespace slip {
+namespace {
+
+class NormEqual : public OpsTest {};
+
+constexpr int64_t kDims[] = {1, 3, 8, 15, 16, 17, 64, 127, 384, 1025};
+constexpr float kEps = 1e-6f;
+
+// A sum of `dim` squares, its root, and three products.
+double norm_error(int64_t dim) {
+  return (double(dim) / 2 + 8) * kRoundoff;
+}
+
+TEST_P(NormEqual, RmsNorm) {
+  Rng rng(1);
+  for (const int64_t dim : kDims) {
+    const Guarded scale = random_tensor({dim}, rng);
+    const Guarded x = random_tensor({kMostRows, dim}, rng);
+    for (float& value : rows_of(x, 3, 1)) value = 0;
+    for (float& value : rows_of(x, 4, 1)) value *= 1e-15f;
+    rows_of(x, 5, 1)[size_t(dim / 2)] = 1e15f;
+    Guarded right({kMostRows, dim});
+    ref().rms_norm({.x = x, .scale = scale, .out = right, .eps = kEps});
+    Guarded alone({kMostRows, dim});
+    for (int64_t r = 0; r < kMostRows; ++r)
+      ops().rms_norm({.x = x.view().slice(r, 1),
+                      .scale = scale,
+                      .out = alone.view().slice(r, 1),
+                      .eps = kEps});
+    expect_close(alone.values(), right.values(), norm_error(dim), kTiny, cat("rms_norm of ", dim));
+    for (const int64_t rows : kRowCounts) {
+      const Guarded in_place = copy_of(x.view().first(rows));
+      ops().rms_norm({.x = in_place, .scale = scale, .out = in_place, .eps = kEps});
+      expect_same_bits(in_place.values(), rows_of(alone, 0, rows),
+                       cat("rms_norm of ", dim, " in place, ", rows, " rows"));
+    }
+  }
+}
+
+TEST_P(NormEqual, GatedRmsNorm) {
+  Rng rng(2);
+  for (const int64_t dim : {1, 7, 16, 33, 64, 128}) {
+    for (const int64_t heads : {1, 3, 8}) {
+      const Guarded scale = random_tensor({dim}, rng);
+      const Guarded x = random_tensor({8, heads, dim}, rng);
+      const Guarded gate = random_tensor({8, heads, dim}, rng, 10);
+      Guarded right({8, heads, dim});
+      ref().gated_rms_norm({.x = x, .gate = gate, .scale = scale, .out = right, .eps = kEps});
+      Guarded alone({8, heads, dim});
+      for (int64_t r = 0; r < 8; ++r)
+        ops().gated_rms_norm({.x = x.view().slice(r, 1),
+                              .gate = gate.view().slice(r, 1),
+                              .scale = scale,
+                              .out = alone.view().slice(r, 1),
+                              .eps = kEps});
+      expect_close(alone.values(), right.values(), norm_error(dim) + exp_error(), kTiny,
+                   cat("gated_rms_norm, ", heads, " heads of ", dim));
+      const Guarded in_place = copy_of(x);
+      ops().gated_rms_norm(
+          {.x = in_place, .gate = gate, .scale = scale, .out = in_place, .eps = kEps});
+      expect_same_bits(in_place.values(), alone.values(), "gated_rms_norm in place, 8 rows");
+    }
+  }
+}
+
+// Ordinary values and the ends: e^-x overflows a float beyond 88.
+Guarded gate_values(const Shape& shape, Rng& rng) {
+  constexpr float kEnds[] = {0, -0.0f, 1e-30f, 20, -20, 87, -87, 89, -89, 104, -104, 1e4f, -1e4f};
+  Guarded gate = random_tensor(shape, rng, 4);
+  for (float& value : gate.values())
+    if (rng.integer(0, 3) == 0) value = kEnds[rng.integer(0, 12)];
+  return gate;
+}
+
+TEST_P(NormEqual, SiluMul) {
+  Rng rng(3);
+  for (const int64_t width : kDims) {
+    const Guarded gate = gate_values({kMostRows, width}, rng);
+    const Guarded up = random_tensor({kMostRows, width}, rng);
+    Guarded right({kMostRows, width});
+    ref().silu_mul({.gate = gate, .up = up, .out = right});
+    Guarded alone({kMostRows, width});
+    for (int64_t r = 0; r < kMostRows; ++r)
+      ops().silu_mul({.gate = gate.view().slice(r, 1),
+                      .up = up.view().slice(r, 1),
+                      .out = alone.view().slice(r, 1)});
+    // Far out on the negative side e^x is subnormal, times a gate of up to 1e4.
+    expect_close(alone.values(), right.values(), exp_error() + 4 * kRoundoff, 1e4 * kTiny,
+                 cat("silu_mul of ", width));
+    for (const int64_t rows : kRowCounts) {
+      const Guarded as_gate = copy_of(gate.view().first(rows));
+      ops().silu_mul({.gate = as_gate, .up = up.view().first(rows), .out = as_gate});
+      expect_same_bits(as_gate.values(), rows_of(alone, 0, rows), "silu_mul, out is gate");
+      const Guarded as_up = copy_of(up.view().first(rows));
+      ops().silu_mul({.gate = gate.view().first(rows), .up = as_up, .out = as_up});
+      expect_same_bits(as_up.values(), rows_of(alone, 0, rows), "silu_mul, out is up");
+    }
+  }
+}
+
+TEST_P(NormEqual, GateHeads) {
+  Rng rng(4);
+  for (const int64_t dim : {1, 7, 16, 33, 64, 256}) {
+    for (const int64_t heads : {1, 3, 8}) {
+      const Guarded q_and_gate = gate_values({kMostRows, heads, 2 * dim}, rng);
+      // The query half must not matter.
+      for (int64_t h = 0; h < kMostRows * heads; ++h)
+        for (int64_t i = 0; i < dim; ++i) q_and_gate.f32()[h * 2 * dim + i] = std::nanf("");
+      const Guarded x = random_tensor({kMostRows, heads, dim}, rng);
+      const Guarded right = copy_of(x);
+      ref().gate_heads({.x = right, .q_and_gate = q_and_gate});
+      const Guarded alone = copy_of(x);
+      for (int64_t r = 0; r < kMostRows; ++r)
+        ops().gate_heads(
+            {.x = alone.view().slice(r, 1), .q_and_gate = q_and_gate.view().slice(r, 1)});
+      expect_close(alone.values(), right.values(), exp_error() + 4 * kRoundoff, kTiny,
+                   cat("gate_heads, ", heads, " heads of ", dim));
+      for (const int64_t rows : kRowCounts) {
+        const Guarded batch = copy_of(x.view().first(rows));
+        ops().gate_heads({.x = batch, .q_and_gate = q_and_gate.view().first(rows)});
+        expect_same_bits(batch.values(), rows_of(alone, 0, rows), cat("gate_heads, ", rows));
+      }
+    }
+  }
+}
+
+TEST_P(NormEqual, RopeTable) {
+  for (const int64_t pairs : {1, 4, 15, 32}) {
+    Guarded frequencies({pairs});
+    for (int64_t j = 0; j < pairs; ++j)
+      frequencies.f32()[j] = float(std::pow(1e7, -double(j) / double(pairs)));
+    // Row 2 belongs to nobody.
+    const Span spans[] = {{.first_row = 0, .rows = 2, .start = 0, .pages = {}},
+                          {.first_row = 3, .rows = 3, .start = 1000, .pages = {}},
+                          {.first_row = 6, .rows = 1, .start = 200000, .pages = {}}};
+    Guarded cos({7, pairs}), sin({7, pairs}), right_cos({7, pairs}), right_sin({7, pairs});
+    for (const float scale : {1.0f, 1.25f}) {
+      ref().rope_table({.frequencies = frequencies,
+                        .scale = scale,
+                        .cos = right_cos,
+                        .sin = right_sin,
+                        .spans = spans});
+      ops().rope_table(
+          {.frequencies = frequencies, .scale = scale, .cos = cos, .sin = sin, .spans = spans});
+      for (const Span& span : spans) {
+        for (int64_t t = 0; t < span.rows; ++t) {
+          // The product of position and frequency may be a float.
+          std::vector<double> allowed;
+          for (const float frequency : frequencies.values())
+            allowed.push_back(scale * kRoundoff * (double(span.start + t) * frequency + 4));
+          const int64_t row = span.first_row + t;
+          expect_within(rows_of(cos, row, 1), rows_of(right_cos, row, 1), allowed, "cos");
+          expect_within(rows_of(sin, row, 1), rows_of(right_sin, row, 1), allowed, "sin");
+        }
+      }
+    }
+  }
+}
+
+SLIP_TEST_BACKENDS(NormEqual);
+
+}  // namespace
+}  // namespace slip

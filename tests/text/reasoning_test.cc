@@ -1,0 +1,36 @@
+#include "text/reasoning.h"
+
+#include <gtest/gtest.h>
+
+namespace slip {
+namespace {
+
+TEST(Reasoning, EndsAtTheTag) {
+  const ReasoningPiece piece = next_reasoning("ab</think>cd", false);
+  EXPECT_EQ(piece.length, 2u);
+  EXPECT_EQ(piece.skip, 8u);
+  EXPECT_TRUE(piece.ended);
+}
+
+TEST(Reasoning, AToolCallEndsItAndIsLeft) {
+  const ReasoningPiece piece = next_reasoning("ab<tool_call>", false);
+  EXPECT_EQ(piece.length, 2u);
+  EXPECT_EQ(piece.skip, 0u);
+  EXPECT_TRUE(piece.ended);
+}
+
+TEST(Reasoning, SkipsAStrayOpeningTag) {
+  const ReasoningPiece piece = next_reasoning("<think>ab", false);
+  EXPECT_EQ(piece.length, 0u);
+  EXPECT_EQ(piece.skip, 7u);
+  EXPECT_FALSE(piece.ended);
+}
+
+TEST(Reasoning, HoldsBackAPartialTagUntilTheEnd) {
+  EXPECT_EQ(next_reasoning("ab</th", false).length, 2u);
+  EXPECT_EQ(next_reasoning("ab</th", true).length, 6u);
+  EXPECT_EQ(next_reasoning("a<b", false).length, 3u);
+}
+
+}  // namespace
+}  // namespace slip
