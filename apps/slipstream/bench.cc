@@ -52,8 +52,10 @@ class Bench : public Verb {
     model_.add_to(flags_);
     flags_.flag("--synthetic", &synthetic_,
                 "Random weights of the published shape that MODEL names, e.g. qwen3.5-35b-a3b");
-    flags_.option("-p,--prompt-tokens", &prompts_, "N,...", "Prompt lengths to measure; empty: none");
-    flags_.option("-n,--new-tokens", &generated_, "N,...", "Answer lengths to measure; empty: none");
+    flags_.option("-p,--prompt-tokens", &prompts_, "N,...",
+                  "Prompt lengths to measure; empty: none");
+    flags_.option("-n,--new-tokens", &generated_, "N,...",
+                  "Answer lengths to measure; empty: none");
     flags_.option("-d,--depth", &depths_, "N,...", "Context that is there before the test begins");
     flags_.option("-r,--repeat", &repeat_, "N", "Runs per test; the median counts");
     flags_.choice("-o,--output", &output_, {"table", "md", "json", "csv"}, "Format of the result");
@@ -81,8 +83,8 @@ class Bench : public Verb {
     if (!options.memory.context) options.memory.context = longest;
     std::fprintf(stderr, "loading %s\n", name().c_str());
     const Stopwatch load_clock;
-    SLIP_TRY(engine_, Engine::load(source, options, *backend_.ops, *backend_.pool,
-                                   loading_bar(name())));
+    SLIP_TRY(engine_,
+             Engine::load(source, options, *backend_.ops, *backend_.pool, loading_bar(name())));
     load_seconds_ = load_clock.seconds();
     roofs_ = measure_roofs(*backend_.pool, backend_.isa, 1.0);
 
@@ -104,7 +106,8 @@ class Bench : public Verb {
         std::max(roofs_.int8_products_per_second, after.int8_products_per_second);
     for (Row& row : rows_) fill_shares(row);
     std::fputs(rendered().c_str(), stdout);
-    if (!save_.empty()) SLIP_TRY_STATUS(write_file_atomically(save_, dump_json(as_json(), 2) + "\n"));
+    if (!save_.empty())
+      SLIP_TRY_STATUS(write_file_atomically(save_, dump_json(as_json(), 2) + "\n"));
     return 0;
   }
 
@@ -146,7 +149,8 @@ class Bench : public Verb {
     for (int64_t run = 0; run < repeat_; ++run) {
       Session session(*engine_);
       // At depth 0 an answer still follows one token.
-      const std::vector<int32_t> before = some_ids(kind == "tg" ? std::max<int64_t>(depth, 1) : depth);
+      const std::vector<int32_t> before =
+          some_ids(kind == "tg" ? std::max<int64_t>(depth, 1) : depth);
       SLIP_TRY_STATUS(session.feed(before));
       const std::vector<int32_t> ids = some_ids(length);
       const int64_t fits = std::min(length, engine_->context() - int64_t(before.size()));
@@ -243,10 +247,10 @@ class Bench : public Verb {
             decode ? fixed(100 * row.share_of_int8_rate, 0) : ""});
     }
     if (!csv)
-      text += cat("\n", backend_.description, "; memory reads ",
-                  fixed(roofs_.read_bytes_per_second / 1e9, 1), " GB/s, int8 products ",
-                  fixed(roofs_.int8_products_per_second / 1e9, 0),
-                  " G/s, both measured in this run\n");
+      text +=
+          cat("\n", backend_.description, "; memory reads ",
+              fixed(roofs_.read_bytes_per_second / 1e9, 1), " GB/s, int8 products ",
+              fixed(roofs_.int8_products_per_second / 1e9, 0), " G/s, both measured in this run\n");
     return text;
   }
 

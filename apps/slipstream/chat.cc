@@ -177,6 +177,7 @@ class Chat {
     GenerateRequest request = options_.sampling.request(model_.defaults());
     SLIP_TRY(request.prompt, model_.encode(prompt));
     const TerminalMode mode(TerminalMode::Kind::answering);
+    if (terminal_.escapes) style_.columns = terminal_size().columns;  // windows change
     AnswerPrinter printer(style_, [](std::string_view piece) {
       return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
              std::fflush(stdout) == 0;

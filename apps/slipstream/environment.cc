@@ -22,8 +22,7 @@ std::filesystem::path path_from(const char* variable) {
 // minnow lies beside the sources, beside an installed binary, or where the environment says.
 Result<std::filesystem::path> locate_minnow() {
   std::vector<std::filesystem::path> places;
-  if (const auto folder = path_from("SLIPSTREAM_MINNOW"); !folder.empty())
-    places.push_back(folder);
+  if (const auto folder = path_from("SLIPSTREAM_MINNOW"); !folder.empty()) places.push_back(folder);
   std::error_code ignored;
   const auto binary = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   if (!binary.empty()) {

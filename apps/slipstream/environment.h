@@ -17,10 +17,10 @@ namespace slip {
 
 // Flags that every verb with a model has.
 struct ModelFlags {
-  std::string model;             // folder, Hugging Face repo id, or empty for minnow
-  std::string device = "auto";   // auto, cpu
-  std::string ops = "fast";      // fast, ref
-  std::string isa;               // empty: the best there is
+  std::string model;            // folder, Hugging Face repo id, or empty for minnow
+  std::string device = "auto";  // auto, cpu
+  std::string ops = "fast";     // fast, ref
+  std::string isa;              // empty: the best there is
   std::optional<int64_t> threads;
   std::optional<std::string> context;
   std::optional<std::string> memory;
@@ -37,9 +37,9 @@ std::vector<std::filesystem::path> hugging_face_caches();
 
 // What the environment says about the person and the terminal.
 struct UserEnvironment {
-  bool no_color = false;              // NO_COLOR is set
-  std::string terminal;               // TERM; empty or "dumb": it understands no escape sequences
-  std::filesystem::path state_dir;    // where slipstream may keep its history; may be empty
+  bool no_color = false;            // NO_COLOR is set
+  std::string terminal;             // TERM; empty or "dumb": it understands no escape sequences
+  std::filesystem::path state_dir;  // where slipstream may keep its history; may be empty
 };
 UserEnvironment user_environment();
 

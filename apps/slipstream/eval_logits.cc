@@ -40,7 +40,8 @@ class EvalLogits : public Verb {
   EvalLogits() : flags_("eval logits", "Write the logits of every position to a file") {
     model_.add_to(flags_);
     flags_.option("--ids", &ids_, "FILE", "A JSON list of token ids");
-    flags_.option("--out", &out_, "FILE", "Where to write: safetensors with `logits` [n, vocabulary]");
+    flags_.option("--out", &out_, "FILE",
+                  "Where to write: safetensors with `logits` [n, vocabulary]");
     flags_.option("--last", &last_, "N", "Only the last N positions");
     flags_.flag("--json", &json_, "Print a JSON object");
   }
@@ -103,9 +104,10 @@ class EvalMtp : public Verb {
 
     std::vector<float> hidden(size_t(slots * width)), next(size_t(slots * width));
     Session session(engine);
-    SLIP_TRY_STATUS(session.feed_each(
-        ids, [&](int64_t position, std::span<float>, std::span<const float> row) {
-          if (position < slots) std::copy(row.begin(), row.end(), hidden.begin() + position * width);
+    SLIP_TRY_STATUS(
+        session.feed_each(ids, [&](int64_t position, std::span<float>, std::span<const float> row) {
+          if (position < slots)
+            std::copy(row.begin(), row.end(), hidden.begin() + position * width);
         }));
 
     RowWriter draft1("draft1", model.info().vocabulary), draft2("draft2", model.info().vocabulary);
@@ -130,8 +132,8 @@ class EvalMtp : public Verb {
       return std::span<const float>(logits.view.f32(), size_t(logits.view.count()));
     };
     for (int64_t p = 0; p < slots; ++p)
-      draft1.append(draft(p, ids[size_t(p + 1)], &hidden[size_t(p * width)],
-                          &next[size_t(p * width)]));
+      draft1.append(
+          draft(p, ids[size_t(p + 1)], &hidden[size_t(p * width)], &next[size_t(p * width)]));
     // The second step of slot p sees the first-step keys of slots 0..p and writes its own over that
     // of slot p + 1; from the back, nothing is overwritten before it was used.
     const int64_t second = slots - 1;  // slots for which the text has token p + 2
@@ -142,8 +144,9 @@ class EvalMtp : public Verb {
     if (steps_ == 2 && second > 0) tensors.push_back(draft2.tensor());
     SLIP_TRY_STATUS(write_safetensors(out_, tensors));
     if (json_)
-      std::printf("%s\n", dump_json(JsonObject{{"slots", slots}, {"steps", steps_}, {"out", out_}})
-                              .c_str());
+      std::printf(
+          "%s\n",
+          dump_json(JsonObject{{"slots", slots}, {"steps", steps_}, {"out", out_}}).c_str());
     return 0;
   }
 
@@ -176,8 +179,8 @@ class EvalPpl : public Verb {
     Session session(*evaluation.engine);
     for (const std::vector<int32_t>& list : lists) {
       for (size_t begin = 0; begin + 1 < list.size(); begin += size_t(window_)) {
-        const auto ids = std::span(list).subspan(
-            begin, std::min(size_t(window_), list.size() - begin));
+        const auto ids =
+            std::span(list).subspan(begin, std::min(size_t(window_), list.size() - begin));
         session.clear();
         SLIP_TRY_STATUS(session.feed_each(
             ids, [&](int64_t position, std::span<float> logits, std::span<const float>) {

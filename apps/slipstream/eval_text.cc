@@ -88,8 +88,7 @@ class EvalRender : public TextVerb {
     if (!json.is_object())
       return error("standard input: expected an object, found ", describe_json_kind(json));
     ChatTemplate::Request request;
-    const auto take_list = [](const Json& value, const char* key,
-                              JsonArray& into) -> Status {
+    const auto take_list = [](const Json& value, const char* key, JsonArray& into) -> Status {
       if (value.is_null()) return {};
       if (!value.is_array())
         return error("standard input: ", key, ": expected a list, found ",

@@ -61,7 +61,9 @@ void Flags::choice(const std::string& names, std::string* into,
                    const std::vector<std::string>& values, const std::string& help) {
   std::string list;
   for (const std::string& value : values) list += (list.empty() ? "" : "|") + value;
-  parser_->app.add_option(names, *into, help)->type_name(list)->check(CLI::IsMember(values).description(""));
+  parser_->app.add_option(names, *into, help)
+      ->type_name(list)
+      ->check(CLI::IsMember(values).description(""));
 }
 void Flags::positional(const std::string& name, std::string* into, const std::string& help) {
   parser_->app.add_option(name, *into, help)->type_name("");

@@ -58,7 +58,8 @@ class Flags {
   std::unique_ptr<Parser> parser_;
 };
 
-// "4096", "32K", "1.5G", "512MB": a count with a decimal (K, M, G) or binary (KiB, MiB, GiB) suffix.
+// "4096", "32K", "1.5G", "512MB": a count with a decimal (K, M, G) or binary (KiB, MiB, GiB)
+// suffix.
 Result<uint64_t> parse_size(const std::string& text);
 
 // Context lengths are counted as people say them: 32K is 32768.

@@ -18,6 +18,14 @@ std::string describe_count(uint64_t count) {
   return text;
 }
 
+// Small tensors in kB, where describe_bytes() says 0.0 MB.
+std::string describe_size(uint64_t bytes) {
+  if (bytes >= 1'000'000) return describe_bytes(bytes);
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f kB", double(bytes) / 1e3);
+  return text;
+}
+
 std::string right(const std::string& text, size_t width) {
   return text.size() >= width ? text : std::string(width - text.size(), ' ') + text;
 }
@@ -31,13 +39,13 @@ void print_row(std::string& out, const std::string& name, const std::string& val
 }
 
 void print_tensors(std::string& out, const InspectReport& report) {
-  out += cat("\n", report.folder.empty() ? "Tensors as such files store them" : "Tensors as stored",
-             "\n");
+  const char* title = report.folder.empty() ? "Would be stored" : "Stored tensors";
+  out += cat("\n", left(title, 20), "  ", left("format", 8), right("size", 9), right("tensors", 9), "\n");
   for (const auto& [tensor_class, formats] : report.stored) {
     std::string name = name_of(tensor_class);
     for (const auto& [format, sized] : formats) {
-      out += cat("  ", left(name, 18), left(format, 8), right(describe_bytes(sized.bytes), 11),
-                 right(with_commas(int64_t(sized.tensors)), 9), " tensors\n");
+      out += cat("  ", left(name, 18), left(format, 8), right(describe_size(sized.bytes), 11),
+                 right(with_commas(int64_t(sized.tensors)), 9), "\n");
       name.clear();
     }
   }
@@ -71,7 +79,10 @@ std::string report_text(const InspectReport& report) {
   print_row(out, "type", report.info.family);
   print_row(out, "parameters",
             cat(describe_count(report.parameters), ", of which a token meets ",
-                describe_count(report.active_parameters)));
+                describe_count(report.active_parameters),
+                report.has_mtp
+                    ? cat("; the MTP layer has ", describe_count(report.mtp_parameters), " more")
+                    : ""));
   print_row(out, "layers",
             cat(report.info.layers, ": ", report.delta_net_layers, " delta net, ",
                 report.attention_layers, " attention"));
@@ -120,6 +131,7 @@ JsonObject report_json(const InspectReport& report) {
                     {"model_type", report.info.family},
                     {"parameters", report.parameters},
                     {"active_parameters", report.active_parameters},
+                    {"mtp_parameters", report.mtp_parameters},
                     {"layers", JsonObject{{"total", report.info.layers},
                                           {"delta_net", report.delta_net_layers},
                                           {"attention", report.attention_layers}}},

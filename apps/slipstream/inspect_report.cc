@@ -77,6 +77,7 @@ void add_weights(const ModelPlan& plan, InspectReport& report) {
     const auto parameters = uint64_t(weight.info.out) * uint64_t(weight.info.in);
     if (tensor_class == TensorClass::mtp) {
       report.mtp_bytes += weight.bytes;
+      report.mtp_parameters += parameters;
       continue;
     }
     report.parameters += parameters;

@@ -53,6 +53,7 @@ struct InspectReport {
   bool has_mtp = false;
   uint64_t parameters = 0;         // of the text model with its head, without MTP
   uint64_t active_parameters = 0;  // that one token meets
+  uint64_t mtp_parameters = 0;
   // As the files store them; for a shape as they would.
   std::map<TensorClass, std::map<std::string, SizedTensors>> stored;
   uint64_t stored_bytes = 0;

@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "base/files.h"
 
 namespace slip {
@@ -73,8 +76,15 @@ void LineHistory::add(const std::string& entry) {
 }
 
 std::optional<size_t> LineHistory::find_before(size_t before, std::string_view part) const {
-  for (size_t i = std::min(before, entries_.size()); i-- > 0;)
-    if (entries_[i].find(part) != std::string::npos) return i;
+  const auto alike = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  for (size_t i = std::min(before, entries_.size()); i-- > 0;) {
+    const std::string& entry = entries_[i];
+    if (std::search(entry.begin(), entry.end(), part.begin(), part.end(), alike) != entry.end() ||
+        part.empty())
+      return i;
+  }
   return std::nullopt;
 }
 

@@ -21,7 +21,7 @@ class LineHistory {
   // Remembers `entry` unless it is the last one again, and adds it to the file.
   void add(const std::string& entry);
 
-  // The newest entry older than `before` that contains `part`.
+  // The newest entry older than `before` that contains `part`; small and capital letters are alike.
   std::optional<size_t> find_before(size_t before, std::string_view part) const;
 
  private:

@@ -105,6 +105,7 @@ PrintStyle print_style(const RunOptions& options, const Terminal& terminal) {
   style.styles = Styles(terminal.colors);
   style.escapes = terminal.escapes;
   style.to_terminal = terminal.output;
+  style.columns = terminal.escapes ? terminal_size().columns : 0;
   const bool show = options.show_thinking || (terminal.output && !options.hide_thinking);
   if (show) style.thoughts = terminal.colors ? Thoughts::dimmed : Thoughts::tagged;
   return style;

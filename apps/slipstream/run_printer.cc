@@ -13,7 +13,7 @@ void AnswerPrinter::print(const OutputEvent& event) {
         write(event.text);
       } else if (style_.escapes && ++thought_pieces_ % 16 == 0) {
         const std::string dots(size_t(thought_pieces_ / 16 % 4 + 1), '.');
-        sink_(cat("\r\033[K", style_.styles.dim, "thinking", dots, style_.styles.plain));
+        control(cat("\r\033[K", style_.styles.dim, "thinking", dots, style_.styles.plain));
       }
       break;
     case OutputEvent::Kind::content:
@@ -35,21 +35,21 @@ void AnswerPrinter::begin_thoughts() {
   part_ = Part::thoughts;
   switch (style_.thoughts) {
     case Thoughts::hidden:
-      if (style_.escapes) sink_(cat(style_.styles.dim, "thinking.", style_.styles.plain));
+      if (style_.escapes) control(cat(style_.styles.dim, "thinking.", style_.styles.plain));
       break;
     case Thoughts::tagged: write("<think>\n"); break;
-    case Thoughts::dimmed: sink_(style_.styles.dim); break;
+    case Thoughts::dimmed: control(style_.styles.dim); break;
   }
 }
 
 void AnswerPrinter::end_thoughts() {
   switch (style_.thoughts) {
     case Thoughts::hidden:
-      if (style_.escapes) sink_("\r\033[K");
+      if (style_.escapes) control("\r\033[K");
       break;
     case Thoughts::tagged: write(last_ == '\n' ? "</think>\n\n" : "\n</think>\n\n"); break;
     case Thoughts::dimmed:
-      sink_(style_.styles.plain);
+      control(style_.styles.plain);
       write(last_ == '\n' ? "\n" : "\n\n");
       break;
   }
@@ -62,17 +62,28 @@ void AnswerPrinter::begin_answer() {
 
 void AnswerPrinter::finish() {
   if (part_ == Part::thoughts) {
-    if (style_.thoughts == Thoughts::hidden && style_.escapes) sink_("\r\033[K");
-    if (style_.thoughts == Thoughts::dimmed) sink_(style_.styles.plain);
+    if (style_.thoughts == Thoughts::hidden && style_.escapes) control("\r\033[K");
+    if (style_.thoughts == Thoughts::dimmed) control(style_.styles.plain);
   }
   if (last_ != '\n') write("\n");
+  if (style_.columns > 0) send(wrap_.finish());
 }
 
 void AnswerPrinter::write(std::string_view text) {
-  if (text.empty() || gone_) return;
+  if (text.empty()) return;
   last_ = text.back();
   // A file gets the bytes; a terminal would obey them.
-  gone_ = !sink_(style_.to_terminal ? without_controls(text) : std::string(text));
+  std::string shown = style_.to_terminal ? without_controls(text) : std::string(text);
+  send(style_.columns > 0 ? wrap_.push(shown) : shown);
+}
+
+void AnswerPrinter::control(std::string_view sequence) {
+  if (style_.columns > 0) send(wrap_.finish());
+  send(sequence);
+}
+
+void AnswerPrinter::send(std::string_view text) {
+  if (!text.empty() && !gone_) gone_ = !sink_(text);
 }
 
 }  // namespace slip

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "terminal.h"
+#include "terminal_wrap.h"
 #include "text/output_parser.h"
 
 namespace slip {
@@ -20,6 +21,7 @@ struct PrintStyle {
   Thoughts thoughts = Thoughts::hidden;
   bool escapes = false;  // hidden thoughts are announced by a line that goes away again
   bool to_terminal = false;
+  int columns = 0;  // where to break lines; 0: nowhere
   Styles styles{false};
 };
 
@@ -28,7 +30,8 @@ class AnswerPrinter {
   // False: nobody reads any more.
   using Sink = std::function<bool(std::string_view)>;
 
-  AnswerPrinter(const PrintStyle& style, Sink sink) : style_(style), sink_(std::move(sink)) {}
+  AnswerPrinter(const PrintStyle& style, Sink sink)
+      : style_(style), sink_(std::move(sink)), wrap_(style.columns) {}
 
   void print(const OutputEvent& event);
 
@@ -44,9 +47,13 @@ class AnswerPrinter {
   void end_thoughts();
   void begin_answer();
   void write(std::string_view text);
+  // Styles and what else is not text; comes after all text so far.
+  void control(std::string_view sequence);
+  void send(std::string_view text);
 
   PrintStyle style_;
   Sink sink_;
+  WordWrap wrap_;
   Part part_ = Part::nothing;
   int thought_pieces_ = 0;
   char last_ = '\n';

@@ -33,11 +33,12 @@ struct CheckedCondition {
 
 template <class... Parts>
 void check(CheckedCondition condition, const Parts&... parts) {
-  if (!condition.holds) [[unlikely]] fail_check(cat(parts...), condition.where);
+  if (!condition.holds) [[unlikely]]
+    fail_check(cat(parts...), condition.where);
 }
 
-[[noreturn]] inline void unreachable(
-    const char* what, SourceLocation where = SourceLocation::current()) {
+[[noreturn]] inline void unreachable(const char* what,
+                                     SourceLocation where = SourceLocation::current()) {
   fail_check(cat("value outside its enum: ", what), where);
 }
 

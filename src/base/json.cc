@@ -9,8 +9,8 @@ Result<Json> parse_json(std::string_view text, const std::string& source) {
   options.max_depth = 64;
   boost::system::error_code code;
   try {
-    Json value = boost::json::parse(boost::json::string_view(text.data(), text.size()), code, {},
-                                    options);
+    Json value =
+        boost::json::parse(boost::json::string_view(text.data(), text.size()), code, {}, options);
     if (code) return error(source, ": not valid JSON: ", code.message());
     return value;
   } catch (const std::exception& failure) {  // out of memory; the parser itself reports codes

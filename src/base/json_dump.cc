@@ -50,30 +50,14 @@ class Writer {
 
   void write(const Json& value) {
     switch (value.kind()) {
-      case boost::json::kind::null:
-        out_ += "null";
-        return;
-      case boost::json::kind::bool_:
-        out_ += value.get_bool() ? "true" : "false";
-        return;
-      case boost::json::kind::int64:
-        out_ += std::to_string(value.get_int64());
-        return;
-      case boost::json::kind::uint64:
-        out_ += std::to_string(value.get_uint64());
-        return;
-      case boost::json::kind::double_:
-        write_double(value.get_double());
-        return;
-      case boost::json::kind::string:
-        write_string(value.get_string());
-        return;
-      case boost::json::kind::array:
-        write_array(value.get_array());
-        return;
-      case boost::json::kind::object:
-        write_object(value.get_object());
-        return;
+      case boost::json::kind::null: out_ += "null"; return;
+      case boost::json::kind::bool_: out_ += value.get_bool() ? "true" : "false"; return;
+      case boost::json::kind::int64: out_ += std::to_string(value.get_int64()); return;
+      case boost::json::kind::uint64: out_ += std::to_string(value.get_uint64()); return;
+      case boost::json::kind::double_: write_double(value.get_double()); return;
+      case boost::json::kind::string: write_string(value.get_string()); return;
+      case boost::json::kind::array: write_array(value.get_array()); return;
+      case boost::json::kind::object: write_object(value.get_object()); return;
     }
     unreachable("boost::json::kind");
   }
@@ -141,27 +125,13 @@ void append_json_escaped(std::string& out, std::string_view text, bool ascii_onl
     const auto byte = static_cast<uint8_t>(text[i]);
     size_t length = 1;
     switch (byte) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      case '\b': out += "\\b"; break;
+      case '\f': out += "\\f"; break;
       default:
         if (byte < 0x20 || (ascii_only && byte >= 0x7F)) {
           const Decoded decoded = decode_utf8(text.substr(i));
@@ -214,9 +184,7 @@ std::string dump_json(const Json& value, const JsonStyle& style) {
   return writer.take();
 }
 
-std::string dump_json(const Json& value) {
-  return dump_json(value, JsonStyle{});
-}
+std::string dump_json(const Json& value) { return dump_json(value, JsonStyle{}); }
 
 std::string dump_json(const Json& value, int indent) {
   return dump_json(value,

@@ -81,16 +81,17 @@ using Status = Result<void>;
 #define SLIP_CONCAT_INNER(a, b) a##b
 #define SLIP_CONCAT(a, b) SLIP_CONCAT_INNER(a, b)
 
-// SLIP_TRY(auto header, read_header(path)): declares `header`, or returns the failure to the caller.
-#define SLIP_TRY(declaration, expression)                                    \
-  auto SLIP_CONCAT(slip_try_, __LINE__) = (expression);                      \
-  if (!SLIP_CONCAT(slip_try_, __LINE__).ok())                                \
-    return std::move(SLIP_CONCAT(slip_try_, __LINE__)).failure();            \
+// SLIP_TRY(auto header, read_header(path)): declares `header`, or returns the failure to the
+// caller.
+#define SLIP_TRY(declaration, expression)                         \
+  auto SLIP_CONCAT(slip_try_, __LINE__) = (expression);           \
+  if (!SLIP_CONCAT(slip_try_, __LINE__).ok())                     \
+    return std::move(SLIP_CONCAT(slip_try_, __LINE__)).failure(); \
   declaration = std::move(SLIP_CONCAT(slip_try_, __LINE__)).value()
 
 // SLIP_TRY_STATUS(check_shapes()): the same for a Status.
-#define SLIP_TRY_STATUS(expression)                                          \
-  do {                                                                       \
-    if (auto slip_status = (expression); !slip_status.ok())                  \
-      return std::move(slip_status).failure();                               \
+#define SLIP_TRY_STATUS(expression)                         \
+  do {                                                      \
+    if (auto slip_status = (expression); !slip_status.ok()) \
+      return std::move(slip_status).failure();              \
   } while (false)

@@ -57,7 +57,7 @@ class ThreadPool {
   // Number of the region, how many items it has, how many are claimed: one word, so that a worker
   // that wakes up late cannot claim an item of a region that is over.
   alignas(64) std::atomic<uint64_t> region_{0};
-  alignas(64) std::atomic<int64_t> done_{0};  // items of the region that are finished
+  alignas(64) std::atomic<int64_t> done_{0};     // items of the region that are finished
   alignas(64) std::atomic<uint32_t> opened_{0};  // regions so far; what sleeping workers wait on
   std::atomic<int> sleepers_{0};
   std::atomic<bool> stop_{false};

@@ -33,8 +33,7 @@ DType dtype_of(KvType type) {
 }
 
 uint64_t CacheCost::bytes(int64_t sequences, int64_t context) const {
-  return uint64_t(sequences) *
-         (bytes_per_sequence + uint64_t(pages_for(context)) * bytes_per_page);
+  return uint64_t(sequences) * (bytes_per_sequence + uint64_t(pages_for(context)) * bytes_per_page);
 }
 
 CacheCost cache_cost(std::span<const CacheSpec> specs, KvType type) {
@@ -63,22 +62,21 @@ Cache::Cache(std::span<const CacheSpec> specs, KvType type, const CacheSize& siz
   };
   for (const CacheSpec& spec : specs) {
     layers_.push_back(std::visit(
-        Overloaded{
-            [&](const PagedKvSpec& kv) {
-              const Shape shape{size.pages, kv.kv_heads, kPageLen, kv.head_dim};
-              Layer layer;
-              layer.keys = tensor(dtype_of(type), shape);
-              layer.values = tensor(dtype_of(type), shape);
-              return layer;
-            },
-            [&](const RecurrentSpec& state) {
-              Layer layer;
-              layer.state = tensor(DType::f32, {size.sequences, state.value_heads, state.key_dim,
-                                                state.value_dim});
-              layer.tail =
-                  tensor(DType::f32, {size.sequences, state.conv_tail, state.conv_channels});
-              return layer;
-            }},
+        Overloaded{[&](const PagedKvSpec& kv) {
+                     const Shape shape{size.pages, kv.kv_heads, kPageLen, kv.head_dim};
+                     Layer layer;
+                     layer.keys = tensor(dtype_of(type), shape);
+                     layer.values = tensor(dtype_of(type), shape);
+                     return layer;
+                   },
+                   [&](const RecurrentSpec& state) {
+                     Layer layer;
+                     layer.state = tensor(DType::f32, {size.sequences, state.value_heads,
+                                                       state.key_dim, state.value_dim});
+                     layer.tail =
+                         tensor(DType::f32, {size.sequences, state.conv_tail, state.conv_channels});
+                     return layer;
+                   }},
         spec));
   }
   for (int64_t page = size.pages - 1; page >= 0; --page) free_pages_.push_back(int32_t(page));

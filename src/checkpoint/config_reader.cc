@@ -8,30 +8,19 @@
 namespace slip {
 namespace {
 
-boost::json::string_view view(std::string_view text) {
-  return {text.data(), text.size()};
-}
-std::string_view view(const boost::json::string& text) {
-  return {text.data(), text.size()};
-}
+boost::json::string_view view(std::string_view text) { return {text.data(), text.size()}; }
+std::string_view view(const boost::json::string& text) { return {text.data(), text.size()}; }
 
 std::string describe(const Json& value) {
   switch (value.kind()) {
-    case boost::json::kind::null:
-      return "null";
-    case boost::json::kind::bool_:
-      return value.get_bool() ? "true" : "false";
-    case boost::json::kind::int64:
-      return cat(value.get_int64());
-    case boost::json::kind::uint64:
-      return cat(value.get_uint64());
-    case boost::json::kind::double_:
-      return cat(value.get_double());
-    case boost::json::kind::string:
-      return quote_for_message(view(value.get_string()));
+    case boost::json::kind::null: return "null";
+    case boost::json::kind::bool_: return value.get_bool() ? "true" : "false";
+    case boost::json::kind::int64: return cat(value.get_int64());
+    case boost::json::kind::uint64: return cat(value.get_uint64());
+    case boost::json::kind::double_: return cat(value.get_double());
+    case boost::json::kind::string: return quote_for_message(view(value.get_string()));
     case boost::json::kind::array:
-    case boost::json::kind::object:
-      return describe_json_kind(value);
+    case boost::json::kind::object: return describe_json_kind(value);
   }
   unreachable("boost::json::kind");
 }

@@ -111,9 +111,7 @@ std::string printable(std::string_view text) {
   return text.size() > kLongest ? result + "..." : result;
 }
 
-std::string quote_for_message(std::string_view text) {
-  return '"' + printable(text) + '"';
-}
+std::string quote_for_message(std::string_view text) { return '"' + printable(text) + '"'; }
 
 std::string describe_json_scalar(const JsonScalar& value) {
   return std::visit(

@@ -87,24 +87,18 @@ class HeaderVisitor : public JsonVisitor {
 
   static const char* field_name(Field field) {
     switch (field) {
-      case Field::dtype:
-        return "dtype";
-      case Field::shape:
-        return "shape";
-      case Field::data_offsets:
-        return "data_offsets";
+      case Field::dtype: return "dtype";
+      case Field::shape: return "shape";
+      case Field::data_offsets: return "data_offsets";
     }
     unreachable("Field");
   }
 
   static std::string expected_of(Field field) {
     switch (field) {
-      case Field::dtype:
-        return cat("one of ", stored_type_names());
-      case Field::shape:
-        return "a list of non-negative integers";
-      case Field::data_offsets:
-        return "a list of two non-negative integers";
+      case Field::dtype: return cat("one of ", stored_type_names());
+      case Field::shape: return "a list of non-negative integers";
+      case Field::data_offsets: return "a list of two non-negative integers";
     }
     unreachable("Field");
   }

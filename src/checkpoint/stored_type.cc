@@ -19,38 +19,22 @@ constexpr std::array kTypes = {
 
 std::string_view stored_type_name(StoredType type) {
   switch (type) {
-    case StoredType::f64:
-      return "F64";
-    case StoredType::f32:
-      return "F32";
-    case StoredType::f16:
-      return "F16";
-    case StoredType::bf16:
-      return "BF16";
-    case StoredType::f8_e4m3:
-      return "F8_E4M3";
-    case StoredType::f8_e5m2:
-      return "F8_E5M2";
-    case StoredType::f8_e8m0:
-      return "F8_E8M0";
-    case StoredType::i64:
-      return "I64";
-    case StoredType::i32:
-      return "I32";
-    case StoredType::i16:
-      return "I16";
-    case StoredType::i8:
-      return "I8";
-    case StoredType::u64:
-      return "U64";
-    case StoredType::u32:
-      return "U32";
-    case StoredType::u16:
-      return "U16";
-    case StoredType::u8:
-      return "U8";
-    case StoredType::boolean:
-      return "BOOL";
+    case StoredType::f64: return "F64";
+    case StoredType::f32: return "F32";
+    case StoredType::f16: return "F16";
+    case StoredType::bf16: return "BF16";
+    case StoredType::f8_e4m3: return "F8_E4M3";
+    case StoredType::f8_e5m2: return "F8_E5M2";
+    case StoredType::f8_e8m0: return "F8_E8M0";
+    case StoredType::i64: return "I64";
+    case StoredType::i32: return "I32";
+    case StoredType::i16: return "I16";
+    case StoredType::i8: return "I8";
+    case StoredType::u64: return "U64";
+    case StoredType::u32: return "U32";
+    case StoredType::u16: return "U16";
+    case StoredType::u8: return "U8";
+    case StoredType::boolean: return "BOOL";
   }
   unreachable("StoredType");
 }
@@ -59,24 +43,20 @@ int64_t bytes_per_value(StoredType type) {
   switch (type) {
     case StoredType::f64:
     case StoredType::i64:
-    case StoredType::u64:
-      return 8;
+    case StoredType::u64: return 8;
     case StoredType::f32:
     case StoredType::i32:
-    case StoredType::u32:
-      return 4;
+    case StoredType::u32: return 4;
     case StoredType::f16:
     case StoredType::bf16:
     case StoredType::i16:
-    case StoredType::u16:
-      return 2;
+    case StoredType::u16: return 2;
     case StoredType::f8_e4m3:
     case StoredType::f8_e5m2:
     case StoredType::f8_e8m0:
     case StoredType::i8:
     case StoredType::u8:
-    case StoredType::boolean:
-      return 1;
+    case StoredType::boolean: return 1;
   }
   unreachable("StoredType");
 }

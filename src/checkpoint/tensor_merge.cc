@@ -13,9 +13,7 @@
 namespace slip {
 namespace {
 
-std::string file_name(const StoredTensor& tensor) {
-  return tensor.path().filename().string();
-}
+std::string file_name(const StoredTensor& tensor) { return tensor.path().filename().string(); }
 
 // "65 tensors (mtp.*) are", "1 tensor (lm_head.weight) is": enough for a person to know which.
 std::string describe_names(const std::vector<std::string>& names) {

@@ -22,8 +22,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
                                              ThreadPool& pool, const LoadProgress& progress) {
   std::unique_ptr<Engine> engine(new Engine);
   SLIP_TRY(engine->plan_, plan(source, options, ops));
-  SLIP_TRY(engine->model_, source.load(model_options(options, engine->plan_.context), ops, pool,
-                                       progress));
+  SLIP_TRY(engine->model_,
+           source.load(model_options(options, engine->plan_.context), ops, pool, progress));
   engine->cache_ = std::make_unique<Cache>(engine->model_->cache_specs(), engine->plan_.kv_type,
                                            engine->plan_.cache_size());
   const ModelInfo& info = engine->model_->info();
@@ -55,8 +55,8 @@ std::span<float> Session::logits() {
 }
 
 Result<int64_t> Session::sync(std::span<const int32_t> ids, const Progress& progress) {
-  const bool continues = tokens_.size() < ids.size() &&
-                         std::equal(tokens_.begin(), tokens_.end(), ids.begin());
+  const bool continues =
+      tokens_.size() < ids.size() && std::equal(tokens_.begin(), tokens_.end(), ids.begin());
   if (!continues) clear();
   const auto reused = int64_t(tokens_.size());
   SLIP_TRY_STATUS(feed(ids.subspan(size_t(reused)), progress));
@@ -82,8 +82,7 @@ Status Session::feed(std::span<const int32_t> ids, const Progress& progress) {
   for (int64_t done = 0; done < total; done += chunk) {
     const int64_t rows = std::min(chunk, total - done);
     SLIP_TRY_STATUS(step(ids.subspan(size_t(done), size_t(rows)), done + rows == total ? 1 : 0));
-    if (progress && !progress(done + rows, total) && done + rows < total)
-      return error("stopped");
+    if (progress && !progress(done + rows, total) && done + rows < total) return error("stopped");
   }
   return {};
 }

@@ -14,8 +14,8 @@ namespace slip {
 struct EngineOptions {
   MemoryRequest memory;
   bool with_mtp = false;
-  int64_t max_rows = 512;   // tokens of a prompt that are computed together
-  int64_t logit_rows = 1;   // rows of logits that one step may produce
+  int64_t max_rows = 512;  // tokens of a prompt that are computed together
+  int64_t logit_rows = 1;  // rows of logits that one step may produce
 };
 
 class Engine {
@@ -67,8 +67,8 @@ class Session {
   Status feed(std::span<const int32_t> ids, const Progress& progress = {});
 
   // Appends tokens and hands out the logits (and, with MTP, the hidden state) of each.
-  using EachRow = std::function<void(int64_t position, std::span<float> logits,
-                                     std::span<const float> hidden)>;
+  using EachRow =
+      std::function<void(int64_t position, std::span<float> logits, std::span<const float> hidden)>;
   Status feed_each(std::span<const int32_t> ids, const EachRow& each);
 
   std::span<float> logits();

@@ -94,7 +94,7 @@ Result<GenerateResult> generate(Session& session, const Tokenizer* tokenizer,
     }
     SLIP_TRY_STATUS(session.feed({&id, 1}));
   }
-  emit(stream.finish());
+  if (result.finish != FinishReason::cancelled) emit(stream.finish());
   result.decode_seconds = decode_clock.seconds();
   return result;
 }

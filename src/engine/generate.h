@@ -32,7 +32,9 @@ struct GenerateResult {
   double prompt_seconds = 0;
   double decode_seconds = 0;
 
-  double decode_rate() const { return decode_seconds > 0 ? double(ids.size()) / decode_seconds : 0; }
+  double decode_rate() const {
+    return decode_seconds > 0 ? double(ids.size()) / decode_seconds : 0;
+  }
   double prompt_rate() const {
     return prompt_seconds > 0 ? double(prompt_tokens - reused_tokens) / prompt_seconds : 0;
   }

@@ -9,8 +9,7 @@ namespace {
 
 void add_ids(const std::vector<int64_t>& ids, std::vector<int32_t>& into) {
   for (const int64_t id : ids)
-    if (std::find(into.begin(), into.end(), int32_t(id)) == into.end())
-      into.push_back(int32_t(id));
+    if (std::find(into.begin(), into.end(), int32_t(id)) == into.end()) into.push_back(int32_t(id));
 }
 
 }  // namespace

@@ -54,10 +54,9 @@ Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& requ
     return error("the model needs ", describe_bytes(fixed + cost.bytes_per_page), " (weights ",
                  describe_bytes(plan.weights), "), ", source, describe_bytes(plan.budget),
                  "; take a smaller model or quantisation");
-  const int64_t affordable =
-      cost.bytes_per_page == 0
-          ? plan.max_context
-          : int64_t((plan.budget - fixed) / cost.bytes_per_page) * kPageLen;
+  const int64_t affordable = cost.bytes_per_page == 0
+                                 ? plan.max_context
+                                 : int64_t((plan.budget - fixed) / cost.bytes_per_page) * kPageLen;
   if (request.context) {
     if (*request.context > plan.max_context)
       return error("--ctx ", *request.context, " exceeds what the model was made for (",

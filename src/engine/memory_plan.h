@@ -12,8 +12,8 @@
 namespace slip {
 
 struct MemoryRequest {
-  std::optional<uint64_t> budget;   // bytes; default: what the machine has free, less a reserve
-  std::optional<int64_t> context;   // positions; default: up to 8192, less if it does not fit
+  std::optional<uint64_t> budget;  // bytes; default: what the machine has free, less a reserve
+  std::optional<int64_t> context;  // positions; default: up to 8192, less if it does not fit
   KvType kv = KvType::f32;
 };
 

@@ -47,8 +47,8 @@ int32_t Sampler::next(std::span<float> logits) {
 void Sampler::adjust(std::span<float> logits) const {
   for (const auto& [id, bias] : options_.logit_bias)
     if (id >= 0 && size_t(id) < logits.size()) logits[size_t(id)] += bias;
-  const bool penalties = options_.repetition_penalty != 1.0f ||
-                         options_.presence_penalty != 0.0f || options_.frequency_penalty != 0.0f;
+  const bool penalties = options_.repetition_penalty != 1.0f || options_.presence_penalty != 0.0f ||
+                         options_.frequency_penalty != 0.0f;
   if (!penalties) return;
   for (const int32_t id : seen_) {
     float& logit = logits[size_t(id)];

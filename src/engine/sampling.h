@@ -48,10 +48,10 @@ class Sampler {
   SamplingOptions options_;
   int64_t usable_;
   int64_t chosen_ = 0;
-  std::vector<uint8_t> in_prompt_;      // [vocabulary]
-  std::vector<int32_t> counts_;         // [vocabulary], generated
-  std::vector<int32_t> seen_;           // distinct ids with in_prompt_ or counts_
-  std::vector<Candidate> candidates_;   // reused
+  std::vector<uint8_t> in_prompt_;     // [vocabulary]
+  std::vector<int32_t> counts_;        // [vocabulary], generated
+  std::vector<int32_t> seen_;          // distinct ids with in_prompt_ or counts_
+  std::vector<Candidate> candidates_;  // reused
 };
 
 }  // namespace slip

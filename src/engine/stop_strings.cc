@@ -23,11 +23,20 @@ std::string StopStrings::push(std::string_view text) {
   if (matched_) return {};
   if (stops_.empty()) return std::string(text);
   held_ += text;
-  size_t first = std::string::npos;
-  for (const std::string& stop : stops_) first = std::min(first, held_.find(stop));
-  if (first != std::string::npos) {
+  // The match that ends first, and of those the longest: what it is does not depend on how the text
+  // was cut, since that one is complete first.
+  size_t begin = 0, end = std::string::npos;
+  for (const std::string& stop : stops_) {
+    const size_t at = held_.find(stop);
+    if (at == std::string::npos) continue;
+    if (at + stop.size() < end || (at + stop.size() == end && at < begin)) {
+      begin = at;
+      end = at + stop.size();
+    }
+  }
+  if (end != std::string::npos) {
     matched_ = true;
-    held_.resize(first);
+    held_.resize(begin);
     return std::exchange(held_, {});
   }
   size_t keep = 0;

@@ -15,8 +15,8 @@ namespace slip {
 struct Span {
   int64_t first_row = 0;
   int64_t rows = 0;
-  int64_t start = 0;                // position of the first row
-  int32_t state_slot = 0;           // where its recurrent state lies
+  int64_t start = 0;                 // position of the first row
+  int32_t state_slot = 0;            // where its recurrent state lies
   std::span<const int32_t> pages{};  // page of positions [i * page_len, (i + 1) * page_len)
 };
 

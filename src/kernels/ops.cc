@@ -30,8 +30,8 @@ void Ops::experts(const ExpertsArgs& args) {
   const auto add_scaled = [&](const GatedMlp& mlp, int64_t row, float weight) {
     float* output = single.f32();
     for (int64_t i = 0; i < hidden; ++i) output[i] = 0;
-    const View mlp_scratch{args.scratch.data + size_t(hidden) * sizeof(float), DType::f32,
-                           {2, mlp.gate.info.out}};
+    const View mlp_scratch{
+        args.scratch.data + size_t(hidden) * sizeof(float), DType::f32, {2, mlp.gate.info.out}};
     gated_mlp({.x = args.x.slice(row, 1), .mlp = mlp, .scratch = mlp_scratch, .out = single});
     float* out = args.out.f32() + row * hidden;
     for (int64_t i = 0; i < hidden; ++i) out[i] += weight * output[i];

@@ -15,14 +15,14 @@ namespace slip {
 // The largest step a model will run; lets a backend allocate its scratch before the first one.
 struct StepLimits {
   int64_t rows = 0;
-  int64_t widest_input = 0;   // of any linear layer
-  int64_t top_k = 0;          // experts per row; 0 without experts
+  int64_t widest_input = 0;  // of any linear layer
+  int64_t top_k = 0;         // experts per row; 0 without experts
   int64_t experts = 0;
-  int64_t expert_width = 0;   // the wider of routed and shared
+  int64_t expert_width = 0;  // the wider of routed and shared
   int64_t hidden = 0;
   int64_t q_heads = 0;
   int64_t head_dim = 0;
-  int64_t context = 0;        // positions one sequence may have
+  int64_t context = 0;  // positions one sequence may have
 };
 
 class Ops {

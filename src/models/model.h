@@ -45,7 +45,7 @@ struct DraftStep {
 // What one decoded token must move and multiply, for bytes per step and the roofs.
 struct StepCost {
   uint64_t weight_bytes = 0;
-  uint64_t cache_bytes = 0;     // state in and out, keys and values of the context
+  uint64_t cache_bytes = 0;       // state in and out, keys and values of the context
   uint64_t integer_products = 0;  // multiplications of int8/int4 weights
   uint64_t float_products = 0;    // of all other weights, of attention and of the delta rule
 };

@@ -16,9 +16,7 @@ T load(const std::byte* bytes, int64_t index) {
   return value;
 }
 
-bool is_nan_code(std::byte code) {
-  return fp8_is_nan(uint8_t(code));
-}
+bool is_nan_code(std::byte code) { return fp8_is_nan(uint8_t(code)); }
 
 // Of a fixed length and without an early exit, so that the compiler makes it vector code.
 constexpr size_t kRun = 256;

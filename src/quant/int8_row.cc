@@ -37,8 +37,7 @@ void read_row(const Weight& weight, int64_t row, std::span<float> values) {
     }
     case WeightFormat::fp8_block:
     case WeightFormat::int8_row:
-    case WeightFormat::int4_group:
-      break;
+    case WeightFormat::int4_group: break;
   }
   unreachable("a 16- or 32-bit WeightFormat");
 }

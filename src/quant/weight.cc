@@ -54,8 +54,7 @@ const char* name_of(WeightFormat format) {
 size_t plain_value_bytes(const WeightInfo& info) {
   // Rounded up, so that the scales behind the values are aligned.
   constexpr size_t kAlignment = 64;
-  const size_t bytes =
-      size_t(value_shape(info).count()) * bytes_per_value(value_type(info.format));
+  const size_t bytes = size_t(value_shape(info).count()) * bytes_per_value(value_type(info.format));
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 

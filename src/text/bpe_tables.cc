@@ -28,9 +28,7 @@ uint32_t hash_bytes(std::string_view bytes) {
   return uint32_t(hash);
 }
 
-size_t slots_for(size_t entries) {
-  return std::bit_ceil(2 * std::max<size_t>(entries, 1));
-}
+size_t slots_for(size_t entries) { return std::bit_ceil(2 * std::max<size_t>(entries, 1)); }
 
 }  // namespace
 

@@ -77,12 +77,9 @@ Status PreTokenizer::add_byte_level(const JsonObject& object) {
 
 size_t PreTokenizer::piece_end(std::string_view text, size_t begin) const {
   switch (split_) {
-    case Split::kNone:
-      return text.size();
-    case Split::kQwen2:
-      return qwen2_piece_end(text, begin);
-    case Split::kQwen35:
-      return qwen35_piece_end(text, begin);
+    case Split::kNone: return text.size();
+    case Split::kQwen2: return qwen2_piece_end(text, begin);
+    case Split::kQwen35: return qwen35_piece_end(text, begin);
     case Split::kAfterLiteral: {
       const size_t hit = text.find(literal_, begin);
       return hit == std::string_view::npos ? text.size() : hit + literal_.size();

@@ -25,10 +25,8 @@ class Scanner {
     const Char first = at(begin);
     const size_t second_pos = begin + first.length;
     switch (first.kind) {
-      case Kind::kWord:
-        return run_end(second_pos, Kind::kWord);
-      case Kind::kNumber:
-        return second_pos;
+      case Kind::kWord: return run_end(second_pos, Kind::kWord);
+      case Kind::kNumber: return second_pos;
       case Kind::kOther: {
         if (first.value == '\'')
           if (const size_t length = contraction_length(second_pos)) return second_pos + length;
@@ -43,8 +41,7 @@ class Scanner {
           return newlines_end(run_end(second_pos, Kind::kOther));
         return space_end(begin);
       }
-      case Kind::kEnd:
-        break;
+      case Kind::kEnd: break;
     }
     return text_.size();
   }
@@ -54,16 +51,11 @@ class Scanner {
 
   static Kind kind_of(CharClass char_class) {
     switch (char_class) {
-      case CharClass::kLetter:
-        return Kind::kWord;
-      case CharClass::kMark:
-        return kMarksInWords ? Kind::kWord : Kind::kOther;
-      case CharClass::kNumber:
-        return Kind::kNumber;
-      case CharClass::kSpace:
-        return Kind::kSpace;
-      case CharClass::kOther:
-        return Kind::kOther;
+      case CharClass::kLetter: return Kind::kWord;
+      case CharClass::kMark: return kMarksInWords ? Kind::kWord : Kind::kOther;
+      case CharClass::kNumber: return Kind::kNumber;
+      case CharClass::kSpace: return Kind::kSpace;
+      case CharClass::kOther: return Kind::kOther;
     }
     return Kind::kOther;
   }
@@ -96,15 +88,11 @@ class Scanner {
       case 's':
       case 't':
       case 'm':
-      case 'd':
-        return 1;
+      case 'd': return 1;
       case 'r':
-      case 'v':
-        return second == 'e' ? 2 : 0;
-      case 'l':
-        return second == 'l' ? 2 : 0;
-      default:
-        return 0;
+      case 'v': return second == 'e' ? 2 : 0;
+      case 'l': return second == 'l' ? 2 : 0;
+      default: return 0;
     }
   }
 

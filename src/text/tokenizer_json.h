@@ -27,9 +27,7 @@ Result<int32_t> read_token_id(const Json& value);
 
 // Tables are sized by the highest id, so an id far above the number of tokens is a broken file and
 // no reason to allocate. Published vocabularies have few gaps or none.
-inline bool is_plausible_id(int32_t id, size_t tokens) {
-  return size_t(id) < 2 * tokens + 65536;
-}
+inline bool is_plausible_id(int32_t id, size_t tokens) { return size_t(id) < 2 * tokens + 65536; }
 
 // The field "type" that says what a part of the pipeline is.
 Result<std::string_view> read_type(const JsonObject& object);

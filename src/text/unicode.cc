@@ -76,18 +76,14 @@ CharClass class_of(uint32_t code_point) {
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-      return CharClass::kLetter;
+    case UTF8PROC_CATEGORY_LO: return CharClass::kLetter;
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-      return CharClass::kMark;
+    case UTF8PROC_CATEGORY_ME: return CharClass::kMark;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-      return CharClass::kNumber;
-    default:
-      return CharClass::kOther;
+    case UTF8PROC_CATEGORY_NO: return CharClass::kNumber;
+    default: return CharClass::kOther;
   }
 }
 
@@ -164,14 +160,11 @@ CharTable::CharTable() {
 bool is_word_character(uint32_t code_point) {
   switch (CharTable::get()[code_point].char_class()) {
     case CharClass::kLetter:
-    case CharClass::kMark:
-      return true;
-    case CharClass::kSpace:
-      return false;
+    case CharClass::kMark: return true;
+    case CharClass::kSpace: return false;
     case CharClass::kNumber:
       return utf8proc_category(utf8proc_int32_t(code_point)) != UTF8PROC_CATEGORY_NO;
-    case CharClass::kOther:
-      break;
+    case CharClass::kOther: break;
   }
   const bool joins = code_point == 0x200C || code_point == 0x200D;
   const bool circled_letter = (code_point >= 0x24B6 && code_point <= 0x24E9) ||

@@ -71,9 +71,7 @@ void append_utf8(uint32_t code_point, std::string& out) {
   put(0x80 | (code_point & 0x3F));
 }
 
-bool is_valid_utf8(std::string_view bytes) {
-  return skip_valid(bytes, 0) == bytes.size();
-}
+bool is_valid_utf8(std::string_view bytes) { return skip_valid(bytes, 0) == bytes.size(); }
 
 void append_lossy_utf8(std::string_view bytes, std::string& out) {
   const size_t used = append_finished_utf8(bytes, out);

@@ -35,8 +35,8 @@ WeightFormat plain_format(StoredType type) {
   }
 }
 
-// "X.experts.7.gate_proj" -> where a fused file keeps it: tensor "X.experts.gate_up_proj", expert 7,
-// first half of its rows.
+// "X.experts.7.gate_proj" -> where a fused file keeps it: tensor "X.experts.gate_up_proj", expert
+// 7, first half of its rows.
 struct FusedExpert {
   std::string tensor;
   int64_t expert = 0;
@@ -109,8 +109,8 @@ Result<CheckpointSource::PlainMatrix> CheckpointSource::find_plain(const std::st
       const int64_t rows = fused->halved ? 2 * out : out;
       const Dims& shape = tensor->shape;
       if (shape.size() != 3 || shape[0] <= fused->expert || shape[1] != rows || shape[2] != in)
-        return wrong_shape(*tensor, {std::max(fused->expert + 1, shape.empty() ? 0 : shape[0]),
-                                     rows, in});
+        return wrong_shape(*tensor,
+                           {std::max(fused->expert + 1, shape.empty() ? 0 : shape[0]), rows, in});
       if (!is_float(tensor->type)) return wrong_type(*tensor, "BF16, F16 or F32");
       const int64_t first_row = fused->expert * rows + (fused->second_half ? out : 0);
       return PlainMatrix{tensor, size_t(first_row * in) * size_t(bytes_per_value(tensor->type))};
@@ -186,8 +186,9 @@ Status CheckpointSource::read(const std::string& module, const Weight& plain) {
       SLIP_TRY(const PlainMatrix matrix, find_plain(module, plain.info.out, plain.info.in));
       const auto data = matrix.tensor->data.subspan(matrix.offset, plain.values.bytes());
       std::memcpy(plain.values.data, data.data(), data.size());
-      if (matrix.offset == 0 && data.size() == matrix.tensor->data.size())
-        checkpoint_.drop_pages(*matrix.tensor);
+      StoredTensor used = *matrix.tensor;  // of a fused tensor only this expert's rows
+      used.data = data;
+      checkpoint_.drop_pages(used);
       return {};
     }
     case WeightFormat::int8_row: break;  // made at load, never stored

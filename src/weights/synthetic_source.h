@@ -16,8 +16,7 @@ class SyntheticSource : public WeightSource {
 
   Result<WeightInfo> describe(const std::string& module, int64_t out, int64_t in) override;
   Status read(const std::string& module, const Weight& plain) override;
-  Status read_vector(const std::string& name, const Shape& shape,
-                     std::span<float> values) override;
+  Status read_vector(const std::string& name, const Shape& shape, std::span<float> values) override;
   Status check_all_used() override { return {}; }
 
  private:

@@ -39,8 +39,7 @@ Result<uint64_t> WeightTable::plan(WeightSource& source, const Ops& ops) {
   for (Vector& vector : vectors_) {
     vector.bytes = size_t(vector.shape.count()) * sizeof(float);
     vector.offset = place(vector.bytes);
-    placed_.push_back(
-        {vector.name, {WeightFormat::f32, 1, vector.shape.count(), 0}, vector.bytes});
+    placed_.push_back({vector.name, {WeightFormat::f32, 1, vector.shape.count(), 0}, vector.bytes});
   }
   return uint64_t(total_bytes_);
 }
@@ -60,10 +59,11 @@ Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& poo
   }
   SLIP_TRY_STATUS(source.check_all_used());
 
-  std::mutex mutex;  // guards `failure` and the progress callback
+  std::mutex mutex;  // guards `failure`, `done` and the progress callback
   std::optional<Error> failure;
   std::atomic<bool> failed{false};
-  std::atomic<uint64_t> done{0};
+  uint64_t done = total_bytes_;
+  for (const Linear& linear : linears_) done -= aligned(linear.bytes);
   std::vector<Buffer> plain_buffers(size_t(pool.threads()));
   pool.run(int64_t(linears_.size()), [&](int64_t item, int thread) {
     if (failed.load(std::memory_order_relaxed)) return;
@@ -80,11 +80,9 @@ Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& poo
       return;
     }
     *linear.into = ops.pack(plain, storage.bytes().subspan(linear.offset, linear.bytes));
-    const uint64_t placed = done.fetch_add(linear.bytes) + linear.bytes;
-    if (progress) {
-      const std::lock_guard lock(mutex);
-      progress(placed, total_bytes_);
-    }
+    const std::lock_guard lock(mutex);
+    done += aligned(linear.bytes);
+    if (progress) progress(done, total_bytes_);
   });
   if (failure) return *failure;
   return storage;

@@ -29,8 +29,7 @@ class WeightTable {
   void add_linear(std::string module, int64_t out, int64_t in, Weight* into);
 
   // A small f32 tensor; `map` is applied to every value (norms are stored minus one, say).
-  void add_vector(std::string name, const Shape& shape, View* into,
-                  float (*map)(float) = nullptr);
+  void add_vector(std::string name, const Shape& shape, View* into, float (*map)(float) = nullptr);
 
   // Finds every entry and its format; the bytes all of them will take, or what is wrong.
   Result<uint64_t> plan(WeightSource& source, const Ops& ops);

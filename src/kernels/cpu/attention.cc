@@ -1,6 +1,6 @@
-#include <algorithm>
 #include "kernels/cpu/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -142,8 +142,8 @@ int64_t attention_scratch_values(const StepLimits& limits) {
 
 int64_t attention_partial_values(const StepLimits& limits) {
   const int64_t segments = (limits.context + kSegmentLen - 1) / kSegmentLen + 1;
-  return segments * sums_values(std::min(kSplitRows, limits.rows) * limits.q_heads,
-                                limits.head_dim);
+  return segments *
+         sums_values(std::min(kSplitRows, limits.rows) * limits.q_heads, limits.head_dim);
 }
 
 void CpuOps::attention(const AttentionArgs& args) {

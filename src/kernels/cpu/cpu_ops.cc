@@ -1,5 +1,6 @@
-#include <algorithm>
 #include "kernels/cpu/cpu_ops.h"
+
+#include <algorithm>
 
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/cpu_ops_impl.h"
@@ -22,8 +23,8 @@ void CpuOps::reserve(const StepLimits& limits) {
   expert_counts_.resize(size_t(limits.experts));
   expert_starts_.resize(size_t(limits.experts));
   active_experts_.resize(size_t(limits.experts));
-  scratch_values_ = size_t(std::max({expert_scratch_values(limits), attention_scratch_values(limits),
-                                     delta_scratch_values()}));
+  scratch_values_ = size_t(std::max(
+      {expert_scratch_values(limits), attention_scratch_values(limits), delta_scratch_values()}));
   scratch_ = Buffer(Device::cpu, scratch_values_ * size_t(pool_.threads()) * sizeof(float));
   partials_ = Buffer(Device::cpu, size_t(attention_partial_values(limits)) * sizeof(float));
 }

@@ -1,6 +1,6 @@
-#include <algorithm>
 #include "kernels/cpu/delta_net.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/cpu/cpu_ops_impl.h"

@@ -1,8 +1,8 @@
 // Mixture of experts in two parallel regions: gate, up and SwiGLU of all selected experts and the
 // shared one; then down, weighted and summed in rank order.
-#include <algorithm>
 #include "kernels/cpu/experts.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/cpu/cpu_ops_impl.h"
@@ -89,7 +89,7 @@ void CpuOps::experts(const ExpertsArgs& args) {
     expert_rows_[size_t(slots_[size_t(i)])] = inputs_.rows()[i / top_k];
   }
 
-  float* activations = args.scratch.f32();                 // [pairs, width]
+  float* activations = args.scratch.f32();                  // [pairs, width]
   float* shared_activations = activations + pairs * width;  // [rows, shared_width]
   const auto run_gate_up = [&](const GatedMlp& mlp, const RowInput* inputs, int64_t count,
                                int64_t first, float* out, float* up) {

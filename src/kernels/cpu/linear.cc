@@ -1,4 +1,5 @@
 #include <algorithm>
+
 #include "kernels/cpu/cpu_ops_impl.h"
 
 namespace slip {

@@ -1,6 +1,6 @@
-#include <algorithm>
 #include "kernels/cpu/packed_weight.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "quant/number_formats.h"
@@ -171,7 +171,8 @@ void cpu_unpack_row(const Weight& packed, int64_t row, float* out) {
         break;
       }
       case WeightFormat::int8_row:
-        out[i] = float(int8_t(u8[i / 4 * 64 + lane * 4 + i % 4])) * cpu_trailing_scales(packed)[row];
+        out[i] =
+            float(int8_t(u8[i / 4 * 64 + lane * 4 + i % 4])) * cpu_trailing_scales(packed)[row];
         break;
       case WeightFormat::int4_group: return unpack_int4_row(packed, row, out);
     }

@@ -70,8 +70,7 @@ void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
         loops_.rms_norm(args.k.f32() + (row * kv_heads + head) * head_dim, args.k_scale.f32(),
                         head_dim, args.eps, key);
         rotate(key, cos, sin, pairs);
-        const int64_t slot =
-            ((page * kv_heads + head) * page_len + position % page_len) * head_dim;
+        const int64_t slot = ((page * kv_heads + head) * page_len + position % page_len) * head_dim;
         store_values(key, head_dim, args.kv.keys.dtype, args.kv.keys.data, slot);
         store_values(args.v.f32() + (row * kv_heads + head) * head_dim, head_dim,
                      args.kv.values.dtype, args.kv.values.data, slot);

@@ -36,8 +36,7 @@ void RowInputs::set(const float* x, int64_t rows, int64_t width, int64_t stride)
   group_ = 0;
   width_ = width;
   row_count_ = rows;
-  for (int64_t r = 0; r < rows; ++r)
-    rows_[size_t(r)] = {x + r * stride, nullptr, nullptr, nullptr};
+  for (int64_t r = 0; r < rows; ++r) rows_[size_t(r)] = {x + r * stride, nullptr, nullptr, nullptr};
 }
 
 void RowInputs::prepare(const WeightInfo& info, const Loops& loops, ThreadPool& pool) {

@@ -6,9 +6,7 @@
 
 namespace slip {
 
-std::unique_ptr<Ops> make_ref_ops() {
-  return std::make_unique<RefOps>();
-}
+std::unique_ptr<Ops> make_ref_ops() { return std::make_unique<RefOps>(); }
 
 Weight RefOps::pack(const Weight& plain, std::span<std::byte> storage) {
   check(!plain.packed, "pack: the weight is packed already");

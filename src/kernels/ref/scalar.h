@@ -8,18 +8,12 @@
 
 namespace slip {
 
-inline double sigmoid(double x) {
-  return 1.0 / (1.0 + std::exp(-x));
-}
+inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
-inline double silu(double x) {
-  return x * sigmoid(x);
-}
+inline double silu(double x) { return x * sigmoid(x); }
 
 // log(1 + e^x); above 20 the difference from x is far below a float's resolution.
-inline double softplus(double x) {
-  return x > 20 ? x : std::log1p(std::exp(x));
-}
+inline double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
 // 1 / sqrt(mean(x^2) + eps)
 inline double inverse_rms(const float* x, int64_t dim, double eps) {

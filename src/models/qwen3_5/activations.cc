@@ -55,10 +55,29 @@ Activations::Activations(const Config& config, int64_t rows) : max_rows(rows) {
 
 uint64_t Activations::bytes() const {
   uint64_t total = 0;
-  for (const Tensor* tensor :
-       {&residual, &normed, &cos, &sin, &frequencies, &q_and_gate, &q, &k, &v, &attended, &qkv,
-        &qkv_conv, &z, &a, &b, &delta_out, &router_logits, &expert_ids, &expert_weights,
-        &shared_gate, &mlp_scratch, &joined, &selected})
+  for (const Tensor* tensor : {&residual,
+                               &normed,
+                               &cos,
+                               &sin,
+                               &frequencies,
+                               &q_and_gate,
+                               &q,
+                               &k,
+                               &v,
+                               &attended,
+                               &qkv,
+                               &qkv_conv,
+                               &z,
+                               &a,
+                               &b,
+                               &delta_out,
+                               &router_logits,
+                               &expert_ids,
+                               &expert_weights,
+                               &shared_gate,
+                               &mlp_scratch,
+                               &joined,
+                               &selected})
     total += tensor->buffer.size();
   return total;
 }

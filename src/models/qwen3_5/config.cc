@@ -63,8 +63,8 @@ DeltaNetConfig read_delta_net(ConfigReader& text) {
   delta.value_dim = text.int_or("linear_value_head_dim", 128, 1, 4096);
   delta.conv_width = text.int_or("linear_conv_kernel_dim", 4, 2, 64);
   if (delta.value_heads % delta.key_heads != 0)
-    text.fail("linear_num_key_heads", cat("must divide linear_num_value_heads (",
-                                          delta.value_heads, "), found ", delta.key_heads));
+    text.fail("linear_num_key_heads", cat("must divide linear_num_value_heads (", delta.value_heads,
+                                          "), found ", delta.key_heads));
   return delta;
 }
 
@@ -89,13 +89,20 @@ RopeConfig read_rope(ConfigReader& text, double& rotary_factor) {
     return rope;
   }
   rope.theta = parameters->double_or("rope_theta", text.double_or("rope_theta", 1e7));
-  rotary_factor = parameters->double_or("partial_rotary_factor",
-                                        text.double_or("partial_rotary_factor", 0.25));
-  const std::string type = parameters->string_or("rope_type", "default");
+  rotary_factor =
+      parameters->double_or("partial_rotary_factor", text.double_or("partial_rotary_factor", 0.25));
+  // "type" is how rope_scaling spelled it.
+  const std::string type =
+      parameters->string_or("rope_type", parameters->string_or("type", "default"));
   if (type == "yarn") {
+    parameters->expect("beta_fast", 32);
+    parameters->expect("beta_slow", 1);
+    for (const char* key : {"attention_factor", "mscale", "mscale_all_dim"})
+      parameters->expect(key, nullptr);
     rope.factor = parameters->require_double("factor");
     rope.original_context = double(parameters->require_int("original_max_position_embeddings"));
-    if (!(rope.factor >= 1)) parameters->fail("factor", cat("must be at least 1, found ", rope.factor));
+    if (!(rope.factor >= 1))
+      parameters->fail("factor", cat("must be at least 1, found ", rope.factor));
   } else if (type != "default") {
     parameters->fail("rope_type", cat("expected \"default\" or \"yarn\", found \"", type, "\""));
   }

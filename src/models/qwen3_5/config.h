@@ -51,7 +51,7 @@ struct Config {
   AttentionConfig attention{};
   DeltaNetConfig delta_net{};
   RopeConfig rope;
-  int64_t mlp_width = 0;                // dense models
+  int64_t mlp_width = 0;                 // dense models
   std::optional<ExpertsConfig> experts;  // MoE models
 };
 

@@ -55,16 +55,11 @@ void mix(const DeltaNet& delta, size_t cache_index, Pass& pass) {
   const View mixed = act.delta_out.view.first(rows);
   const Cache::Layer& cached = pass.cache.layer(cache_index);
 
-  const LinearOutput projections[] = {{delta.qkv, qkv},
-                                      {delta.z, z.reshaped({rows, c.value_size()})},
-                                      {delta.a, a},
-                                      {delta.b, b}};
+  const LinearOutput projections[] = {
+      {delta.qkv, qkv}, {delta.z, z.reshaped({rows, c.value_size()})}, {delta.a, a}, {delta.b, b}};
   pass.ops.linears({.x = act.normed.view.first(rows), .outputs = projections});
-  pass.ops.causal_conv({.x = qkv,
-                        .weight = delta.conv,
-                        .tail = cached.tail,
-                        .out = qkv_conv,
-                        .spans = pass.spans});
+  pass.ops.causal_conv(
+      {.x = qkv, .weight = delta.conv, .tail = cached.tail, .out = qkv_conv, .spans = pass.spans});
   pass.ops.delta_net({.qkv = qkv_conv,
                       .a = a,
                       .b = b,

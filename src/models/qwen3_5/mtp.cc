@@ -1,8 +1,8 @@
 // The MTP layer: qwen35.md calls it multi-token prediction. It drafts; it never decides.
+#include <cstring>
+
 #include "models/qwen3_5/forward.h"
 #include "models/qwen3_5/qwen3_5.h"
-
-#include <cstring>
 
 namespace slip::qwen3_5 {
 
@@ -18,8 +18,7 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
 
   prepare_rotation(pass);
   ops_.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
-  ops_.rms_norm(
-      {.x = residual, .scale = mtp.embedding_scale, .out = residual, .eps = config_.eps});
+  ops_.rms_norm({.x = residual, .scale = mtp.embedding_scale, .out = residual, .eps = config_.eps});
   ops_.rms_norm({.x = step.hidden, .scale = mtp.hidden_scale, .out = normed, .eps = config_.eps});
   for (int64_t row = 0; row < rows; ++row) {
     float* out = joined.f32() + row * 2 * hidden;
@@ -30,8 +29,7 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
   decoder_layer(mtp.layer, config_.layers.size(), pass);
   ops_.rms_norm({.x = residual, .scale = mtp.final_scale, .out = normed, .eps = config_.eps});
   project_outputs(normed, step.outputs, step.logits);
-  if (!step.next_hidden.empty())
-    std::memcpy(step.next_hidden.data, normed.data, normed.bytes());
+  if (!step.next_hidden.empty()) std::memcpy(step.next_hidden.data, normed.data, normed.bytes());
 }
 
 }  // namespace slip::qwen3_5

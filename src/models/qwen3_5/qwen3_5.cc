@@ -94,8 +94,7 @@ void Qwen35::forward(const Step& step, Cache& cache) {
   prepare_rotation(pass);
   ops_.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
   for (size_t i = 0; i < weights_.layers.size(); ++i) decoder_layer(weights_.layers[i], i, pass);
-  ops_.rms_norm(
-      {.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.eps});
+  ops_.rms_norm({.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.eps});
   project_outputs(normed, step.outputs, step.logits);
   if (!step.hidden.empty()) std::memcpy(step.hidden.data, normed.data, normed.bytes());
 }

@@ -58,8 +58,7 @@ void declare_layer(const Config& config, LayerKind kind, const std::string& pref
                    plus_one);
   switch (kind) {
     case LayerKind::delta_net:
-      declare_delta_net(config, prefix + "linear_attn.", table,
-                        layer.mixer.emplace<DeltaNet>());
+      declare_delta_net(config, prefix + "linear_attn.", table, layer.mixer.emplace<DeltaNet>());
       break;
     case LayerKind::attention:
       declare_attention(config, prefix + "self_attn.", table, layer.mixer.emplace<Attention>());
@@ -75,8 +74,7 @@ void declare_layer(const Config& config, LayerKind kind, const std::string& pref
 
 void declare_mtp(const Config& config, const std::string& prefix, WeightTable& table, Mtp& mtp) {
   const Shape hidden{config.hidden};
-  table.add_vector(prefix + "pre_fc_norm_embedding.weight", hidden, &mtp.embedding_scale,
-                   plus_one);
+  table.add_vector(prefix + "pre_fc_norm_embedding.weight", hidden, &mtp.embedding_scale, plus_one);
   table.add_vector(prefix + "pre_fc_norm_hidden.weight", hidden, &mtp.hidden_scale, plus_one);
   table.add_linear(prefix + "fc", config.hidden, 2 * config.hidden, &mtp.fc);
   declare_layer(config, LayerKind::attention, prefix + "layers.0.", table, mtp.layer);
@@ -118,8 +116,8 @@ Result<Prefixes> find_prefixes(const Checkpoint& checkpoint) {
                  text[0], " ", text[1], " ", text[2], "; is this a Qwen3.5 text model?");
   if (checkpoint.find("language_model.lm_head.weight")) prefixes.head = "language_model.lm_head";
   if (checkpoint.find("model.lm_head.weight")) prefixes.head = "model.lm_head";
-  for (const std::string candidate : {"mtp.", "model.mtp.", "language_model.mtp.",
-                                      "model.language_model.mtp."}) {
+  for (const std::string candidate :
+       {"mtp.", "model.mtp.", "language_model.mtp.", "model.language_model.mtp."}) {
     if (!has_prefix(checkpoint, candidate)) continue;
     prefixes.mtp = candidate;
     break;

@@ -14,9 +14,7 @@ inline __m256i broadcast4(const int8_t* p) {
   std::memcpy(&four, p, 4);
   return _mm256_set1_epi32(four);
 }
-inline __m256i load32(const void* p) {
-  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
-}
+inline __m256i load32(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 // The bytes of activations were multiplied apart; pairs of 16-bit sums join to 256 * high + low.
 inline __m256i join_bytes(__m256i high, __m256i low) {
   return _mm256_add_epi32(_mm256_madd_epi16(high, _mm256_set1_epi16(256)),
@@ -71,9 +69,9 @@ inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x
         // |w| * (x with w's sign): a pair is at most 2 * 127 * 127, which fits 16 bits.
         const __m256i h = _mm256_sign_epi8(broadcast4(x[t] + c * 8), w);
         const __m256i l = _mm256_sign_epi8(broadcast4(x[t] + c * 8 + 4), w);
-        total[t][half] = _mm256_add_epi32(total[t][half],
-                                          join_bytes(_mm256_maddubs_epi16(magnitude, h),
-                                                     _mm256_maddubs_epi16(magnitude, l)));
+        total[t][half] = _mm256_add_epi32(
+            total[t][half],
+            join_bytes(_mm256_maddubs_epi16(magnitude, h), _mm256_maddubs_epi16(magnitude, l)));
       }
     }
   }

@@ -57,8 +57,7 @@ inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x
   // The instruction wants unsigned weights: code + 128, and 128 * sum(x) comes off again.
   const __m512i flip = _mm512_set1_epi8(int8_t(0x80));
   __m512i high[T], low[T], sum_high[T], sum_low[T];
-  for (int t = 0; t < T; ++t)
-    high[t] = low[t] = sum_high[t] = sum_low[t] = _mm512_setzero_si512();
+  for (int t = 0; t < T; ++t) high[t] = low[t] = sum_high[t] = sum_low[t] = _mm512_setzero_si512();
 #pragma GCC unroll 2
   for (int64_t c = 0; c < chunks; ++c) {
     const __m512i w = _mm512_xor_si512(_mm512_loadu_si512(codes + c * 64), flip);
@@ -71,8 +70,8 @@ inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x
     }
   }
   for (int t = 0; t < T; ++t)
-    out[t] = _mm512_cvtepi32_ps(join_bytes(_mm512_sub_epi32(high[t], sum_high[t]),
-                                           _mm512_sub_epi32(low[t], sum_low[t])));
+    out[t] = _mm512_cvtepi32_ps(
+        join_bytes(_mm512_sub_epi32(high[t], sum_high[t]), _mm512_sub_epi32(low[t], sum_low[t])));
 }
 
 }  // namespace

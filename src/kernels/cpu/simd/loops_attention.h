@@ -72,26 +72,34 @@ inline float soften(const AttentionPage& page, int64_t query, float* scores) {
   return rescale;
 }
 
-// out = out * rescale + weights * values, for Q queries and 32 dimensions.
+// out = out * rescale + weights * values, for Q queries. A few positions at a time: their values
+// (8 KB) are read once, in order, and stay in the first-level cache for all dimensions.
 template <int Q, class Source>
 inline void weigh_values(const AttentionPage& page, const Source& values, int64_t query,
                          int64_t visible, const float* scores, const float* rescale) {
-  for (int64_t d = 0; d < vector_dims(page); d += 2 * kLanes) {
-    F32x16 total[Q][2];
-    for (int a = 0; a < Q; ++a)
-      for (int j = 0; j < 2; ++j)
-        total[a][j] = mul(load(page.out[query + a] + d + j * kLanes), set1(rescale[a]));
-    for (int64_t p = 0; p < visible; ++p) {
-      const F32x16 v0 = values.at(p * page.head_dim + d);
-      const F32x16 v1 = values.at(p * page.head_dim + d + kLanes);
+  constexpr int64_t kPositions = 8;
+  for (int64_t begin = 0; begin < visible; begin += kPositions) {
+    const int64_t end = begin + kPositions < visible ? begin + kPositions : visible;
+    for (int64_t d = 0; d < vector_dims(page); d += 2 * kLanes) {
+      F32x16 total[Q][2];
       for (int a = 0; a < Q; ++a) {
-        const F32x16 weight = set1(scores[a * kMaxPageSlice + p]);
-        total[a][0] = fma(weight, v0, total[a][0]);
-        total[a][1] = fma(weight, v1, total[a][1]);
+        for (int j = 0; j < 2; ++j) {
+          total[a][j] = load(page.out[query + a] + d + j * kLanes);
+          if (begin == 0) total[a][j] = mul(total[a][j], set1(rescale[a]));
+        }
       }
+      for (int64_t p = begin; p < end; ++p) {
+        const F32x16 v0 = values.at(p * page.head_dim + d);
+        const F32x16 v1 = values.at(p * page.head_dim + d + kLanes);
+        for (int a = 0; a < Q; ++a) {
+          const F32x16 weight = set1(scores[a * kMaxPageSlice + p]);
+          total[a][0] = fma(weight, v0, total[a][0]);
+          total[a][1] = fma(weight, v1, total[a][1]);
+        }
+      }
+      for (int a = 0; a < Q; ++a)
+        for (int j = 0; j < 2; ++j) store(page.out[query + a] + d + j * kLanes, total[a][j]);
     }
-    for (int a = 0; a < Q; ++a)
-      for (int j = 0; j < 2; ++j) store(page.out[query + a] + d + j * kLanes, total[a][j]);
   }
   for (int a = 0; a < Q; ++a) {
     for (int64_t d = vector_dims(page); d < page.head_dim; ++d) {

@@ -64,8 +64,7 @@ inline void delta_column(const DeltaColumns& a, int64_t column) {
     const float* q = a.q + row * a.key_dim;
     float predicted = 0, out = 0;
     for (int64_t i = 0; i < a.key_dim; ++i) predicted += state[i * a.state_stride] * k[i];
-    const float delta =
-        a.beta[row] * (a.v[row * a.v_stride + column] - a.alpha[row] * predicted);
+    const float delta = a.beta[row] * (a.v[row * a.v_stride + column] - a.alpha[row] * predicted);
     for (int64_t i = 0; i < a.key_dim; ++i) {
       float& s = state[i * a.state_stride];
       s = a.alpha[row] * s + k[i] * delta;

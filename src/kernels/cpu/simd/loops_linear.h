@@ -34,7 +34,9 @@ struct StoredBf16 {
 };
 struct StoredF16 {
   static constexpr int64_t kBytes = 2;
-  static F32x16 decode(const std::byte* p) { return load_f16(reinterpret_cast<const uint16_t*>(p)); }
+  static F32x16 decode(const std::byte* p) {
+    return load_f16(reinterpret_cast<const uint16_t*>(p));
+  }
 };
 struct StoredFp8 {
   static constexpr int64_t kBytes = 1;
@@ -87,8 +89,8 @@ inline void float_tile(const LinearTile& tile, int64_t block, int64_t row) {
     for (int t = 0; t < T; ++t) store_block(tile, row + t, block + b, total[b][t]);
 }
 
-// Many rows: each decoded weight serves six rows, and a block stays in the first-level cache for all
-// of them. Few rows: several blocks keep as many chains busy.
+// Many rows: each decoded weight serves six rows, and a block stays in the first-level cache for
+// all of them. Few rows: several blocks keep as many chains busy.
 template <class Stored>
 void linear_float(const LinearTile& tile) {
   const int64_t by_six = tile.row_count / 6 * 6;

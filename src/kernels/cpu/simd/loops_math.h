@@ -23,9 +23,7 @@ inline F32x16 exp(F32x16 x) {
   p = fma(p, r, set1(1.0f));
   return mul(p, exp2_integral(n));
 }
-inline F32x16 sigmoid(F32x16 x) {
-  return div(set1(1.0f), add(set1(1.0f), exp(sub(zero(), x))));
-}
+inline F32x16 sigmoid(F32x16 x) { return div(set1(1.0f), add(set1(1.0f), exp(sub(zero(), x)))); }
 inline F32x16 silu(F32x16 x) { return mul(x, sigmoid(x)); }
 
 // Runs `body(offset, valid)` over [0, count) in steps of 16; the tail goes through a padded copy.
@@ -65,8 +63,8 @@ void rms_norm(const float* x, const float* scale, int64_t count, float eps, floa
   });
 }
 
-void gated_rms_norm(const float* x, const float* gate, const float* scale, int64_t count,
-                    float eps, float* out) {
+void gated_rms_norm(const float* x, const float* gate, const float* scale, int64_t count, float eps,
+                    float* out) {
   const float inverse = 1.0f / std::sqrt(sum_of_squares(x, count) / float(count) + eps);
   for_each_vector(count, [&](int64_t i, int64_t valid) {
     const F32x16 v = mul(load_part(x + i, valid), set1(inverse));

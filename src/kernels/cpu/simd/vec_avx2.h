@@ -87,8 +87,7 @@ inline F32x16 load_f16(const uint16_t* p) {
 }
 // e4m3 shifted into f16 fields reads as value * 2^-8; the caller folds 2^8 into the scale.
 inline F32x16 load_fp8_over_256(const uint8_t* p) {
-  const __m256i wide =
-      _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m256i wide = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   const __m256i sign = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x80)), 8);
   const __m256i rest = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x7f)), 7);
   const __m256i half = _mm256_or_si256(sign, rest);

@@ -86,9 +86,8 @@ inline F32x16 load_f16(const uint16_t* p) {
 }
 // e4m3 shifted into f16 fields reads as value * 2^-8; the caller folds 2^8 into the scale.
 inline F32x16 load_fp8_over_256(const uint8_t* p) {
-  return each([&](int i) {
-    return f16_to_float(uint16_t(((p[i] & 0x80) << 8) | ((p[i] & 0x7f) << 7)));
-  });
+  return each(
+      [&](int i) { return f16_to_float(uint16_t(((p[i] & 0x80) << 8) | ((p[i] & 0x7f) << 7))); });
 }
 
 // Integral values in [-127, 127] as bytes: four of `high`, four of `low`, and so on.

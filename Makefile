@@ -1,0 +1,61 @@
+# slipstream: `make run` on a fresh Debian 12 answers with minnow; `make help` lists the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+.PHONY: build run test check sanitize bench cuda fuzz format clean help deps test-deps
+
+BINARY := build/slipstream
+RELEASE := build/release/apps/slipstream/slipstream
+
+build: deps ## build the release binary, build/slipstream
+	@[ -f build/release/build.ninja ] || cmake --preset release >/dev/null
+	@cmake --build --preset release --target slipstream
+	@ln -sfn release/apps/slipstream/slipstream $(BINARY)
+
+run: build ## chat with minnow; PROMPT="..." for one answer, MODEL=DIR for another model
+ifdef PROMPT
+	@$(BINARY) run $(if $(MODEL),--model "$(MODEL)") --stats --prompt "$$PROMPT"
+else
+	@$(BINARY) run $(if $(MODEL),--model "$(MODEL)")
+endif
+export PROMPT
+
+test: test-deps build check sanitize ## build and run all tests
+	@cmake --build --preset release
+	@ctest --preset release -j2
+
+check: test-deps ## formatting and include edges
+	@tools/check-format.sh
+	@tools/check-includes.sh
+
+sanitize: test-deps ## parsers under address and undefined-behaviour, threads under thread sanitizer
+	@[ -f build/asan-ubsan/build.ninja ] || cmake --preset asan-ubsan >/dev/null
+	@cmake --build --preset asan-ubsan --target sanitized_tests
+	@ctest --preset asan-ubsan -j2 -R '^(base|checkpoint|text|quant|fuzz)\.'
+	@[ -f build/tsan/build.ninja ] || cmake --preset tsan >/dev/null
+	@cmake --build --preset tsan --target threaded_tests
+	@ctest --preset tsan -R '^(base\.ThreadPool|kernels\.)'
+
+bench: build ## measure minnow and a 35B-shaped model; writes bench/results/
+	@bench/run.sh
+
+fuzz: ## build the libFuzzer programs with clang
+	@cmake --preset fuzz >/dev/null
+	@cmake --build --preset fuzz
+
+cuda: ## the build with the CUDA backend
+	@echo "The CUDA backend is not there yet; see docs/status.md." >&2; exit 1
+
+format: ## apply .clang-format
+	@tools/check-format.sh --fix
+
+clean: ## remove everything that was built
+	rm -rf build
+
+deps:
+	@tools/install-deps.sh build
+test-deps:
+	@tools/install-deps.sh test
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12

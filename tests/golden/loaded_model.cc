@@ -1,0 +1,158 @@
+#include "tests/golden/loaded_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/ref/ref_ops.h"
+
+namespace slip {
+namespace {
+
+template <Isa isa>
+std::unique_ptr<Ops> make_cpu(ThreadPool& pool) {
+  return make_cpu_ops(pool, isa);
+}
+
+Backend cpu_backend(Isa isa) {
+  switch (isa) {
+    case Isa::portable: return {"cpu_portable", true, make_cpu<Isa::portable>};
+    case Isa::avx2: return {"cpu_avx2", true, make_cpu<Isa::avx2>};
+    case Isa::avx512: return {"cpu_avx512", true, make_cpu<Isa::avx512>};
+  }
+  unreachable("Isa");
+}
+
+// One row of the MTP layer at the slot of position `position`.
+struct DraftRow {
+  int32_t next_id;
+  int64_t position;
+  View hidden;       // [1, hidden]
+  View logits;       // [1, vocabulary]
+  View next_hidden;  // [1, hidden]
+};
+
+void draft_row(Engine& engine, const Session& session, DraftRow row) {
+  const int64_t output = 0;
+  const Span span{.first_row = 0,
+                  .rows = 1,
+                  .start = row.position,
+                  .state_slot = session.state_slot(),
+                  .pages = session.pages()};
+  const View id{reinterpret_cast<std::byte*>(&row.next_id), DType::i32, {1}};
+  engine.model().draft({.ids = id,
+                        .hidden = row.hidden,
+                        .spans = {&span, 1},
+                        .outputs = {&output, 1},
+                        .logits = row.logits,
+                        .next_hidden = row.next_hidden},
+                       engine.cache());
+}
+
+}  // namespace
+
+Backend ref_backend() {
+  return {"ref", false, [](ThreadPool&) { return make_ref_ops(); }};
+}
+
+std::vector<Backend> cpu_backends() {
+  std::vector<Backend> backends;
+  for (const Isa isa : available_isas()) backends.push_back(cpu_backend(isa));
+  return backends;
+}
+
+std::vector<Backend> all_backends() {
+  std::vector<Backend> backends = cpu_backends();
+  backends.insert(backends.begin(), ref_backend());
+  return backends;
+}
+
+int32_t argmax(std::span<const float> logits) {
+  return int32_t(std::ranges::max_element(logits) - logits.begin());
+}
+
+double log_sum_exp(std::span<const float> logits) {
+  const double peak = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(double(logit) - peak);
+  return peak + std::log(sum);
+}
+
+LoadedModel::LoadedModel(const std::filesystem::path& folder, const Backend& backend,
+                         const LoadedOptions& options)
+    : pool_(options.threads), ops_(backend.make(pool_)) {
+  const Result<ModelSource> source = ModelSource::open(folder);
+  check(source.ok(), source.ok() ? "" : source.failure().message);
+  EngineOptions engine;
+  engine.memory.context = options.context;
+  engine.with_mtp = options.with_mtp;
+  engine.max_rows = options.max_rows;
+  engine.logit_rows = options.max_rows;
+  auto loaded = Engine::load(source.value(), engine, *ops_, pool_, {});
+  check(loaded.ok(), loaded.ok() ? "" : loaded.failure().message);
+  engine_ = std::move(loaded).value();
+}
+
+LogitRows LoadedModel::logits(std::span<const int32_t> ids) {
+  Session session(*engine_);
+  LogitRows rows{engine_->model().info().vocabulary, {}};
+  const Status fed =
+      session.feed_each(ids, [&](int64_t, std::span<float> logits, std::span<const float>) {
+        rows.values.insert(rows.values.end(), logits.begin(), logits.end());
+      });
+  check(fed.ok(), fed.ok() ? "" : fed.failure().message);
+  return rows;
+}
+
+std::vector<int32_t> LoadedModel::greedy(std::span<const int32_t> ids, int count) {
+  Session session(*engine_);
+  check(session.feed(ids).ok(), "the prompt does not fit");
+  std::vector<int32_t> chosen{argmax(session.logits())};
+  while (int(chosen.size()) < count) {
+    check(session.feed({&chosen.back(), 1}).ok(), "the continuation does not fit");
+    chosen.push_back(argmax(session.logits()));
+  }
+  return chosen;
+}
+
+double LoadedModel::nll(std::span<const int32_t> ids) {
+  Session session(*engine_);
+  double sum = 0;
+  const Status fed = session.feed_each(
+      ids, [&](int64_t position, std::span<float> logits, std::span<const float>) {
+        if (size_t(position) + 1 == ids.size()) return;
+        sum += log_sum_exp(logits) - double(logits[size_t(ids[size_t(position) + 1])]);
+      });
+  check(fed.ok(), fed.ok() ? "" : fed.failure().message);
+  return sum / double(ids.size() - 1);
+}
+
+LoadedModel::Drafts LoadedModel::drafts(std::span<const int32_t> ids) {
+  Session session(*engine_);
+  const ModelInfo& info = engine_->model().info();
+  check(info.has_mtp, "drafts() needs with_mtp");
+  const auto slots = int64_t(ids.size()) - 2;
+  Tensor hidden(Device::cpu, DType::f32, {int64_t(ids.size()), info.hidden});
+  const Status fed = session.feed_each(
+      ids, [&](int64_t position, std::span<float>, std::span<const float> row) {
+        std::ranges::copy(row, hidden.view.f32() + position * info.hidden);
+      });
+  check(fed.ok(), fed.ok() ? "" : fed.failure().message);
+
+  Tensor logits1(Device::cpu, DType::f32, {slots, info.vocabulary});
+  Tensor logits2(Device::cpu, DType::f32, {slots, info.vocabulary});
+  Tensor joined1(Device::cpu, DType::f32, {1, info.hidden});
+  // Step 2 of slot p writes its key where step 1 of slot p + 1 then writes its own.
+  for (int64_t p = 0; p < slots; ++p) {
+    draft_row(*engine_, session, {ids[size_t(p) + 1], p, hidden.view.slice(p, 1),
+                                  logits1.view.slice(p, 1), joined1.view});
+    draft_row(*engine_, session,
+              {ids[size_t(p) + 2], p + 1, joined1.view, logits2.view.slice(p, 1), View{}});
+  }
+  const auto rows_of = [&](const View& view) {
+    return LogitRows{info.vocabulary, {view.f32(), view.f32() + view.count()}};
+  };
+  return {rows_of(logits1.view), rows_of(logits2.view)};
+}
+
+}  // namespace slip

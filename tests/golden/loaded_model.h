@@ -1,0 +1,80 @@
+// A checkpoint behind an Engine, on any backend, and the runs that goldens are compared with.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/threads.h"
+#include "engine/engine.h"
+
+namespace slip {
+
+// The reference, or the fast CPU backend with one instruction set.
+struct Backend {
+  std::string name;              // letters, digits and underscores: part of a test's name
+  bool int8_activations = false;  // where weights are int4 or int8
+  std::unique_ptr<Ops> (*make)(ThreadPool& pool) = nullptr;
+};
+inline std::ostream& operator<<(std::ostream& out, const Backend& backend) {
+  return out << backend.name;
+}
+
+Backend ref_backend();
+std::vector<Backend> cpu_backends();  // best first
+std::vector<Backend> all_backends();  // the reference first
+
+// Rows of logits, one after the other.
+struct LogitRows {
+  int64_t vocabulary = 0;
+  std::vector<float> values;
+
+  int64_t rows() const { return int64_t(values.size()) / vocabulary; }
+  std::span<const float> row(int64_t index) const {
+    return {values.data() + index * vocabulary, size_t(vocabulary)};
+  }
+};
+
+int32_t argmax(std::span<const float> logits);
+double log_sum_exp(std::span<const float> logits);
+
+struct LoadedOptions {
+  int threads = 2;
+  bool with_mtp = false;
+  int64_t context = 2048;
+  int64_t max_rows = 256;
+};
+
+class LoadedModel {
+ public:
+  // Stops the test program if it cannot be loaded.
+  LoadedModel(const std::filesystem::path& folder, const Backend& backend,
+              const LoadedOptions& options = {});
+
+  Engine& engine() { return *engine_; }
+
+  // Logits of every position, from an empty state.
+  LogitRows logits(std::span<const int32_t> ids);
+
+  // Greedy continuation, decoded token by token.
+  std::vector<int32_t> greedy(std::span<const int32_t> ids, int count);
+
+  // Mean negative log-likelihood of tokens 1, 2, ...
+  double nll(std::span<const int32_t> ids);
+
+  // Drafts of the slots p = 0 .. ids - 3, as the goldens define step1 and forced_step2.
+  struct Drafts {
+    LogitRows step1, step2;
+  };
+  Drafts drafts(std::span<const int32_t> ids);
+
+ private:
+  ThreadPool pool_;
+  std::unique_ptr<Ops> ops_;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace slip

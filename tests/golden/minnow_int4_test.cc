@@ -1,0 +1,140 @@
+// models/minnow (int4, MTP in 16 bit) against its goldens. The reference computes in float32 and
+// must give every logit; the fast backends round activations to int8 and must keep the
+// distribution.
+#include <cmath>
+
+#include "base/json.h"
+#include "tests/golden/compare.h"
+
+namespace slip {
+namespace {
+
+const GoldenFile& goldens() {
+  static const GoldenFile file(golden_folder() / "minnow/weights_int4.safetensors");
+  return file;
+}
+
+Differences compare_prompts(LoadedModel& model, const std::vector<std::string>& prompts) {
+  Differences differences;
+  for (const std::string& name : prompts)
+    differences.add(model.logits(prompt_ids(name)), goldens(), name + ".",
+                    goldens().floats(name + ".router_gap"), 1e-4f);
+  return differences;
+}
+
+// Both steps of the MTP layer over the prompt.
+Differences compare_drafts(LoadedModel& model, const std::string& prompt) {
+  const LoadedModel::Drafts drafts = model.drafts(prompt_ids(prompt));
+  Differences differences;
+  differences.add(drafts.step1, goldens(), prompt + ".mtp1_");
+  differences.add(drafts.step2, goldens(), prompt + ".mtp2_");
+  return differences;
+}
+
+double golden_nll(const std::string& sample, size_t windows) {
+  const std::filesystem::path path = golden_folder() / "minnow/quality.json";
+  const Json quality = parse_json(read_text_file(path).value(), path.string()).value();
+  const Json& found = quality.at("weights").at("int4").at(sample).at("nll_by_window");
+  double sum = 0;
+  for (size_t i = 0; i < windows; ++i) sum += found.at(i).to_number<double>();
+  return sum / double(windows);
+}
+
+double found_nll(LoadedModel& model, const std::string& sample, size_t windows, size_t tokens) {
+  const std::vector<int32_t> ids =
+      GoldenFile(golden_folder() / "minnow/samples.safetensors").ints(sample);
+  double sum = 0;
+  for (size_t i = 0; i < windows; ++i)
+    sum += model.nll(std::span(ids).subspan(i * 1024, tokens));
+  return sum / double(windows);
+}
+
+// Perplexities differ by this factor, less one.
+double perplexity_change(double nll, double from) { return std::abs(std::expm1(nll - from)); }
+
+TEST(MinnowInt4Reference, LogitsOfPrompts) {
+  LoadedModel model(minnow_folder(), ref_backend());
+  compare_prompts(model, {"story"}).expect_within(Arithmetic::float32);
+}
+
+TEST(MinnowInt4Reference, AllLogitsOfTheLastPosition) {
+  LoadedModel model(minnow_folder(), ref_backend());
+  const LogitRows found = model.logits(prompt_ids("story"));
+  const std::vector<float> expected = goldens().floats("story.last_logits");
+  Differences differences;
+  for (size_t i = 0; i < expected.size(); ++i)
+    differences.add(found.row(found.rows() - 1)[i] - expected[i]);
+  differences.expect_within(Arithmetic::float32);
+}
+
+TEST(MinnowInt4Reference, GreedyContinuations) {
+  LoadedModel model(minnow_folder(), ref_backend());
+  for (const std::string name : {"story", "code"})
+    expect_same_until_undecided(model.greedy(prompt_ids(name), 24),
+                                goldens().ints(name + ".greedy_ids"),
+                                goldens().floats(name + ".greedy_margin"));
+}
+
+TEST(MinnowInt4Reference, Drafts) {
+  LoadedModel model(minnow_folder(), ref_backend(), {.with_mtp = true});
+  compare_drafts(model, "story").expect_within(Arithmetic::float32);
+}
+
+class MinnowInt4 : public ::testing::TestWithParam<Backend> {};
+
+TEST_P(MinnowInt4, LogitsOfPrompts) {
+  LoadedModel model(minnow_folder(), GetParam());
+  const Differences all =
+      compare_prompts(model, {"story", "docs_page", "tool_call", "needle_1500"});
+  all.expect_within(Arithmetic::int8_activations);
+  RecordProperty("differences", all.describe());
+}
+
+// Rounding decides close choices, so the continuation itself may leave the golden one; along the
+// golden text the choices must agree as often as those of the prompts.
+TEST_P(MinnowInt4, ChoicesAlongGreedyContinuations) {
+  LoadedModel model(minnow_folder(), GetParam());
+  int64_t steps = 0, same = 0;
+  for (const std::string name : {"story", "sum_think", "json", "code", "tool_call", "tool_answer"}) {
+    std::vector<int32_t> ids = prompt_ids(name);
+    const size_t prompt = ids.size();
+    const std::vector<int32_t> golden = goldens().ints(name + ".greedy_ids");
+    const std::vector<float> margins = goldens().floats(name + ".greedy_margin");
+    ids.insert(ids.end(), golden.begin(), golden.end());
+    const LogitRows found = model.logits(ids);
+    for (size_t i = 0; i < golden.size(); ++i, ++steps)
+      same += argmax(found.row(int64_t(prompt + i) - 1)) == golden[i];
+    // The first token decides between kinds of answers and has a margin beyond rounding.
+    if (margins[0] > 1.6f) EXPECT_EQ(model.greedy(prompt_ids(name), 1)[0], golden[0]) << name;
+  }
+  EXPECT_GE(double(same), 0.965 * double(steps)) << same << " of " << steps;
+}
+
+TEST_P(MinnowInt4, Drafts) {
+  LoadedModel model(minnow_folder(), GetParam(), {.with_mtp = true});
+  for (const std::string prompt : {"story", "docs_page", "tool_call"}) {
+    const Differences drafts = compare_drafts(model, prompt);
+    EXPECT_LE(drafts.rms(), 0.4) << prompt << ": " << drafts.describe();
+    EXPECT_LE(drafts.percentile(0.99), 1.6) << prompt << ": " << drafts.describe();
+  }
+}
+
+TEST_P(MinnowInt4, Perplexity) {
+  LoadedModel model(minnow_folder(), GetParam());
+  EXPECT_LE(perplexity_change(found_nll(model, "docs", 2, 1024), golden_nll("docs", 2)), 0.01);
+  EXPECT_LE(perplexity_change(found_nll(model, "chat", 2, 1024), golden_nll("chat", 2)), 0.01);
+}
+
+TEST_P(MinnowInt4, PerplexityIsThatOfTheReference) {
+  LoadedModel model(minnow_folder(), GetParam());
+  LoadedModel reference(minnow_folder(), ref_backend());
+  EXPECT_LE(perplexity_change(found_nll(model, "docs", 1, 100),
+                              found_nll(reference, "docs", 1, 100)),
+            0.005);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, MinnowInt4, ::testing::ValuesIn(cpu_backends()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace slip

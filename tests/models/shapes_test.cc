@@ -1,0 +1,60 @@
+// Published shapes: the weight table must add up to the published sizes.
+#include <gtest/gtest.h>
+
+#include "kernels/ref/ref_ops.h"
+#include "models/model_source.h"
+
+namespace slip {
+namespace {
+
+ModelPlan plan_of(const std::string& shape, bool with_mtp) {
+  const std::unique_ptr<Ops> ops = make_ref_ops();
+  const ModelSource source = ModelSource::synthetic(shape).value();
+  return source.plan({.max_rows = 1, .context = 64, .with_mtp = with_mtp}, *ops).value();
+}
+
+double billions(const ModelPlan& plan) {
+  int64_t parameters = 0;
+  for (const PlacedWeight& weight : plan.weights) parameters += weight.info.out * weight.info.in;
+  return double(parameters) / 1e9;
+}
+
+// qwen35.md, section 0.
+TEST(Shapes, ParametersAddUpToThePublishedTotals) {
+  EXPECT_NEAR(billions(plan_of("qwen3.5-122b-a10b", false)), 122.1115, 5e-5);
+  EXPECT_NEAR(billions(plan_of("qwen3.5-35b-a3b", false)), 34.6606, 5e-5);
+}
+
+TEST(Shapes, TheMtpLayerIsExtra) {
+  const ModelPlan without = plan_of("qwen3.5-35b-a3b", false);
+  const ModelPlan with = plan_of("qwen3.5-35b-a3b", true);
+  EXPECT_FALSE(without.info.has_mtp);
+  EXPECT_TRUE(with.info.has_mtp);
+  EXPECT_GT(billions(with), billions(without) + 0.8);
+  EXPECT_EQ(with.cache_specs.size(), without.cache_specs.size() + 1);
+}
+
+TEST(Shapes, EveryNameHasAShapeNearItsSize) {
+  for (const std::string& name : ModelSource::shape_names()) {
+    const double size = std::stod(name.substr(name.find('-') + 1));
+    EXPECT_NEAR(billions(plan_of(name, false)), size, 0.13 * size) << name;
+  }
+}
+
+TEST(Shapes, PlannedBytesHoldEveryWeight) {
+  const ModelPlan plan = plan_of("qwen3.5-35b-a3b", true);
+  uint64_t bytes = 0;
+  for (const PlacedWeight& weight : plan.weights) bytes += weight.bytes;
+  EXPECT_GE(plan.weight_bytes, bytes);
+  EXPECT_LE(plan.weight_bytes, bytes + 64 * plan.weights.size());
+}
+
+TEST(Shapes, AnUnknownNameListsTheKnownOnes) {
+  const Result<ModelSource> source = ModelSource::synthetic("qwen3.5-7b");
+  ASSERT_FALSE(source.ok());
+  for (const char* part : {"qwen3.5-7b", "qwen3.5-35b-a3b", "qwen3.5-122b-a10b"})
+    EXPECT_NE(source.failure().message.find(part), std::string::npos) << source.failure().message;
+}
+
+}  // namespace
+}  // namespace slip
