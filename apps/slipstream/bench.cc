@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "engine/engine.h"
 #include "environment.h"
+#include "kernels/cpu/simd/loops.h"
 #include "machine.h"
 #include "roofs.h"
 #include "verb.h"
@@ -189,7 +190,7 @@ class Bench : public Verb {
 
   void fill_shares(Row& row) const {
     if (row.bytes_per_step == 0) return;
-    const uint64_t products = products_[size_t(&row - rows_.data())];
+    const uint64_t products = kBytesPerActivation * products_[size_t(&row - rows_.data())];
     const double bytes_rate = double(row.bytes_per_step) * row.tokens_per_second;
     const double product_rate = double(products) * row.tokens_per_second;
     row.gb_per_second = bytes_rate / 1e9;

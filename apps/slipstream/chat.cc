@@ -33,7 +33,7 @@ class Chat {
   }
 
   void run() {
-    const InterruptScope interrupts;
+    const InterruptScope interrupts(InterruptScope::Again::flag);
     LineReader reader(editor_, history_);
     bool warned = false;  // a second Ctrl-C in a row leaves
     for (;;) {
@@ -120,8 +120,8 @@ class Chat {
     if (last_) {
       // Asked for by hand, so a measurement of half a second is no bother.
       if (!bandwidth_)
-        bandwidth_ = measure_roofs(*model_.backend().pool, model_.backend().isa, 0.2)
-                         .read_bytes_per_second;
+        bandwidth_ =
+            measure_roofs(*model_.backend().pool, model_.backend().isa, 0.2).read_bytes_per_second;
       DecodeTraffic traffic = decode_traffic(model_.engine(), *last_);
       traffic.share_of_bandwidth = traffic.bytes_per_second / *bandwidth_;
       note(describe_stats(*last_, traffic, std::nullopt));

@@ -28,8 +28,7 @@ void Conversation::add_user(const std::string& text) {
 
 JsonArray Conversation::messages() const {
   JsonArray messages;
-  if (!system_.empty())
-    messages.push_back(JsonObject{{"role", "system"}, {"content", system_}});
+  if (!system_.empty()) messages.push_back(JsonObject{{"role", "system"}, {"content", system_}});
   for (const Json& turn : turns_) messages.push_back(turn);
   return messages;
 }

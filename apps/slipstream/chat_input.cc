@@ -12,9 +12,9 @@ struct Spelling {
   Command command;
 };
 constexpr Spelling kSpellings[] = {
-    {"/help", Command::help},   {"/?", Command::help},     {"/clear", Command::clear},
+    {"/help", Command::help},     {"/?", Command::help},      {"/clear", Command::clear},
     {"/system", Command::system}, {"/think", Command::think}, {"/stats", Command::stats},
-    {"/save", Command::save},   {"/bye", Command::leave},  {"/exit", Command::leave},
+    {"/save", Command::save},     {"/bye", Command::leave},   {"/exit", Command::leave},
     {"/quit", Command::leave},
 };
 

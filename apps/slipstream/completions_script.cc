@@ -111,8 +111,7 @@ std::string zsh_script(const std::vector<VerbToComplete>& verbs) {
 }
 
 std::string fish_script(const std::vector<VerbToComplete>& verbs) {
-  std::string out =
-      "# fish completion; load it with: slipstream completions fish | source\n";
+  std::string out = "# fish completion; load it with: slipstream completions fish | source\n";
   std::map<std::string, std::string> summaries;
   for (const VerbToComplete& verb : verbs) summaries[verb.name] = verb.summary;
   const std::string nothing = "complete -c slipstream -n __fish_use_subcommand -f -a ";

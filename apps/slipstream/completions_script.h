@@ -9,7 +9,7 @@
 namespace slip {
 
 struct VerbToComplete {
-  std::string name;     // "run", "eval logits"
+  std::string name;  // "run", "eval logits"
   std::string summary;
   std::vector<std::string> flags;  // with their dashes
 };

@@ -80,15 +80,16 @@ class Doctor : public Verb {
     if (available_isas().front() == Isa::portable)
       problem("No AVX2 or AVX-512 was found, so slow portable kernels are used.");
     if (processor.quota && *processor.quota + 0.01 < processor.usable_threads)
-      problem(cat("The container may use ", describe_rate(*processor.quota), " processors but sees ",
-                  processor.usable_threads, ": give --threads ",
+      problem(cat("The container may use ", describe_rate(*processor.quota),
+                  " processors but sees ", processor.usable_threads, ": give --threads ",
                   std::max(1, int(*processor.quota)), ", or raise the limit."));
     if (memory.limit && *memory.limit < memory.available)
       problem(cat("The container may use ", describe_bytes(*memory.limit), " but ",
                   describe_bytes(memory.available), " look free: give --memory."));
     if (memory.huge_pages == "never")
-      problem("Huge pages are off; large models decode faster with them: echo madvise > "
-              "/sys/kernel/mm/transparent_hugepage/enabled (as root).");
+      problem(
+          "Huge pages are off; large models decode faster with them: echo madvise > "
+          "/sys/kernel/mm/transparent_hugepage/enabled (as root).");
     if (memory.available < uint64_t{1} << 30)
       problem(cat("Only ", describe_bytes(memory.available),
                   " of memory are available: close other programs."));
@@ -106,19 +107,18 @@ class Doctor : public Verb {
     };
     report_["one_thread"] = describe(alone);
     report_["all_threads"] = describe(together);
-    row("memory reads", cat(describe_rate(alone.read_bytes_per_second / 1e9),
-                            " GB/s with 1 thread, ",
-                            describe_rate(together.read_bytes_per_second / 1e9), " GB/s with ",
-                            all.threads()));
-    row("int8 products", cat(describe_rate(alone.int8_products_per_second / 1e9), " G/s with 1 thread, ",
-                             describe_rate(together.int8_products_per_second / 1e9), " G/s with ",
-                             all.threads()));
+    row("memory reads",
+        cat(describe_rate(alone.read_bytes_per_second / 1e9), " GB/s with 1 thread, ",
+            describe_rate(together.read_bytes_per_second / 1e9), " GB/s with ", all.threads()));
+    row("int8 products",
+        cat(describe_rate(alone.int8_products_per_second / 1e9), " G/s with 1 thread, ",
+            describe_rate(together.int8_products_per_second / 1e9), " G/s with ", all.threads()));
   }
 
   void look_at_disk() {
     const Result<std::filesystem::path> folder = locate_model(model_);
-    const Result<DiskSpeed> speed =
-        folder.ok() ? measure_disk(folder.value(), kDiskSeconds) : Result<DiskSpeed>(folder.failure());
+    const Result<DiskSpeed> speed = folder.ok() ? measure_disk(folder.value(), kDiskSeconds)
+                                                : Result<DiskSpeed>(folder.failure());
     if (!speed.ok()) return problem("The disk was not measured: " + speed.failure().message);
     const DiskSpeed& disk = speed.value();
     report_["disk"] = JsonObject{{"file", disk.file.string()},
@@ -143,8 +143,8 @@ class Doctor : public Verb {
                                           {"tokens_per_second", model.tokens_per_second}};
     char loaded[64];
     std::snprintf(loaded, sizeof(loaded), "loads in %.2f s, ", model.load_seconds);
-    row("minnow", cat(loaded, describe_rate(model.tokens_per_second), " tok/s, ",
-                      model.folder.string()));
+    row("minnow",
+        cat(loaded, describe_rate(model.tokens_per_second), " tok/s, ", model.folder.string()));
   }
 
   void look_at_folders() {
@@ -153,12 +153,10 @@ class Doctor : public Verb {
     for (const CacheFolder& cache : look_at_caches(hugging_face_caches())) {
       JsonArray models;
       for (const std::string& model : cache.models) models.emplace_back(model);
-      list.push_back(JsonObject{{"path", cache.path.string()},
-                                {"exists", cache.exists},
-                                {"models", std::move(models)}});
+      list.push_back(JsonObject{
+          {"path", cache.path.string()}, {"exists", cache.exists}, {"models", std::move(models)}});
       row(name, cat(cache.path.string(),
-                    !cache.exists ? " (not there)"
-                                  : cat(", ", cache.models.size(), " models")));
+                    !cache.exists ? " (not there)" : cat(", ", cache.models.size(), " models")));
       name.clear();
       for (const std::string& model : cache.models) row("", "  " + model);
     }

@@ -21,8 +21,8 @@ Processor describe_processor();
 struct Memory {
   uint64_t total = 0, available = 0;
   uint64_t page_size = 0;
-  std::string huge_pages;           // "always", "madvise", "never" or unknown
-  std::optional<uint64_t> limit;    // of the container
+  std::string huge_pages;         // "always", "madvise", "never" or unknown
+  std::optional<uint64_t> limit;  // of the container
 };
 Memory describe_memory();
 

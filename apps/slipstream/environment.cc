@@ -9,6 +9,7 @@
 #include "checkpoint/model_location.h"
 #include "engine/memory_plan.h"
 #include "kernels/cpu/cpu_ops.h"
+#include "kernels/cuda_ops.h"
 #include "kernels/ref/ref_ops.h"
 
 namespace slip {
@@ -50,6 +51,12 @@ Result<Isa> chosen_isa(const std::string& name) {
   return error("--isa ", name, ": this processor does not have it");
 }
 
+// "cuda" and "cuda:0" are the first device.
+int device_number(const std::string& device) {
+  const size_t colon = device.find(':');
+  return colon == std::string::npos ? 0 : std::atoi(device.c_str() + colon + 1);
+}
+
 }  // namespace
 
 void ModelFlags::add_to(Flags& flags) {
@@ -60,7 +67,7 @@ void ModelFlags::add_to(Flags& flags) {
   flags.option("--memory", &memory, "SIZE", "Bytes the engine may use, e.g. 20G");
   flags.choice("--kv-cache", &kv_cache, {"f32", "bf16"}, "How keys and values are kept");
   flags.option("-t,--threads", &threads, "N", "Threads; without it all processors");
-  flags.choice("--device", &device, {"auto", "cpu"}, "Where to run");
+  flags.option("--device", &device, "auto|cpu|cuda:N", "Where to run");
   flags.choice("--ops", &ops, {"fast", "ref"}, "ref: the slow reference kernels, to settle doubts");
   flags.choice("--isa", &isa, {"", "avx512", "avx2", "portable"},
                "Instruction set of the CPU kernels; without it the best there is");
@@ -101,6 +108,11 @@ Result<Backend> make_backend(const ModelFlags& flags) {
   const int64_t threads = flags.threads.value_or(available_threads());
   if (threads < 1 || threads > 1024) return error("--threads must be 1 to 1024, not ", threads);
   Backend backend;
+  if (flags.device.starts_with("cuda")) {
+    SLIP_TRY(backend.ops, make_cuda_ops(device_number(flags.device)));
+  } else if (flags.device != "auto" && flags.device != "cpu") {
+    return error("--device is auto, cpu or cuda:N, not \"", flags.device, "\"");
+  }
   backend.pool = std::make_unique<ThreadPool>(int(threads));
   SLIP_TRY(backend.isa, chosen_isa(flags.isa));
   if (flags.ops == "ref") {

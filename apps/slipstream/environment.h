@@ -18,7 +18,7 @@ namespace slip {
 // Flags that every verb with a model has.
 struct ModelFlags {
   std::string model;            // folder, Hugging Face repo id, or empty for minnow
-  std::string device = "auto";  // auto, cpu
+  std::string device = "auto";  // auto, cpu, cuda:N
   std::string ops = "fast";     // fast, ref
   std::string isa;              // empty: the best there is
   std::optional<int64_t> threads;

@@ -40,7 +40,8 @@ void print_row(std::string& out, const std::string& name, const std::string& val
 
 void print_tensors(std::string& out, const InspectReport& report) {
   const char* title = report.folder.empty() ? "Would be stored" : "Stored tensors";
-  out += cat("\n", left(title, 20), "  ", left("format", 8), right("size", 9), right("tensors", 9), "\n");
+  out += cat("\n", left(title, 20), "  ", left("format", 8), right("size", 9), right("tensors", 9),
+             "\n");
   for (const auto& [tensor_class, formats] : report.stored) {
     std::string name = name_of(tensor_class);
     for (const auto& [format, sized] : formats) {
@@ -63,7 +64,8 @@ void print_needs(std::string& out, const InspectReport& report) {
                right(describe_bytes(report.state_bytes), 11), right(describe_bytes(need.kv), 14),
                right(describe_bytes(need.total), 12), "\n");
   if (report.has_mtp)
-    out += cat("  The MTP layer adds ", describe_bytes(report.mtp_bytes), " when drafting is on.\n");
+    out +=
+        cat("  The MTP layer adds ", describe_bytes(report.mtp_bytes), " when drafting is on.\n");
 }
 
 }  // namespace
@@ -100,8 +102,7 @@ std::string report_text(const InspectReport& report) {
   for (const auto& [format, bytes] : report.formats)
     out += cat("  ", left(name_of(format), 18), right(describe_bytes(bytes), 11), "  ",
                path_of(format), "\n");
-  out += cat("  A token reads ", describe_bytes(report.active_bytes_per_token),
-             " of weights.\n");
+  out += cat("  A token reads ", describe_bytes(report.active_bytes_per_token), " of weights.\n");
   print_needs(out, report);
   if (!report.notes.empty()) out += "\nNotes\n";
   for (const std::string& note : report.notes) out += "  " + note + "\n";
@@ -117,8 +118,8 @@ JsonObject report_json(const InspectReport& report) {
                                    {"tensors", sized.tensors},
                                    {"bytes", sized.bytes}});
   for (const auto& [format, bytes] : report.formats)
-    formats.push_back(JsonObject{
-        {"format", name_of(format)}, {"bytes", bytes}, {"kernels", path_of(format)}});
+    formats.push_back(
+        JsonObject{{"format", name_of(format)}, {"bytes", bytes}, {"kernels", path_of(format)}});
   for (const ContextNeed& need : report.needs)
     needs.push_back(JsonObject{{"context", need.context},
                                {"weights", report.weight_bytes},

@@ -94,9 +94,7 @@ bool LineEditor::search(const KeyPress& press) {
       find_older(count);
       return true;
     }
-    case Key::search:
-      find_older(search_->entry);
-      return true;
+    case Key::search: find_older(search_->entry); return true;
     case Key::escape:
     case Key::interrupt:
       text_.set(search_->before);

@@ -41,7 +41,7 @@ class LineEditor {
  private:
   struct Search {
     std::string query;
-    size_t entry;  // the match is this one, or there is none yet if it is entries().size()
+    size_t entry;        // the match is this one, or there is none yet if it is entries().size()
     std::string before;  // the text to go back to
   };
 

@@ -77,7 +77,8 @@ void LineHistory::add(const std::string& entry) {
 
 std::optional<size_t> LineHistory::find_before(size_t before, std::string_view part) const {
   const auto alike = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
   };
   for (size_t i = std::min(before, entries_.size()); i-- > 0;) {
     const std::string& entry = entries_[i];

@@ -45,8 +45,9 @@ class Run : public Verb {
     }
     if (!prompt.empty()) return answer_once(options_, prompt, terminal);
     if (!terminal.input || !terminal.output || options_.json || options_.raw)
-      return usage("there is no prompt; give one as PROMPT, --prompt, --ids or on standard input "
-                   "(a chat needs a terminal)");
+      return usage(
+          "there is no prompt; give one as PROMPT, --prompt, --ids or on standard input "
+          "(a chat needs a terminal)");
     return chat(options_, terminal);
   }
 

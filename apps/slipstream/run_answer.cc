@@ -61,7 +61,10 @@ Result<Answer> make_answer(Session& session, const Tokenizer* tokenizer,
   const auto go_on = [&] { return !InterruptScope::interrupted() && !printer.reader_gone(); };
 
   GenerateEvents events;
-  events.on_prompt = [&](int64_t, int64_t) { return go_on(); };
+  events.on_prompt = [&](int64_t done, int64_t total) {
+    printer.reading(done, total);
+    return go_on();
+  };
   events.on_text = [&](std::string_view text) {
     if (parser) {
       take(parser->feed(text));

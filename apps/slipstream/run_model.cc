@@ -76,8 +76,7 @@ Result<std::vector<int32_t>> TalkingModel::encode(const std::string& text) const
 
 Result<std::string> TalkingModel::render(const JsonArray& messages,
                                          std::optional<bool> think) const {
-  if (!template_)
-    return error(no_template_, "; without a chat template only --raw and --ids work");
+  if (!template_) return error(no_template_, "; without a chat template only --raw and --ids work");
   ChatTemplate::Request request;
   request.messages = messages;
   if (think) request.flags["enable_thinking"] = *think;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "environment.h"
 #include "engine/generation_config.h"
+#include "environment.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -15,8 +15,8 @@ namespace slip {
 
 class TalkingModel {
  public:
-  // Reads the headers of the files, the tokenizer and the template. Neither of the latter two has to
-  // be there; what needs them says so.
+  // Reads the headers of the files, the tokenizer and the template. Neither of the latter two has
+  // to be there; what needs them says so.
   static Result<TalkingModel> open(const ModelFlags& flags);
 
   // Loads the weights, with a context of at least `positions` if the flags name none.

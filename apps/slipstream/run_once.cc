@@ -107,10 +107,9 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
     if (!written && write_error == 0) write_error = errno;
     return written;
   });
-  const InterruptScope interrupts;
+  const InterruptScope interrupts(InterruptScope::Again::ends_program);
   Session session(model.engine());
-  Result<Answer> made =
-      make_answer(session, model.tokenizer(), request, prompt.parse, printer);
+  Result<Answer> made = make_answer(session, model.tokenizer(), request, prompt.parse, printer);
   if (InterruptScope::interrupted() && !made.ok()) return kInterruptedStatus;
   SLIP_TRY(const Answer answer, std::move(made));
 

@@ -26,8 +26,9 @@ bool is_shape(const std::string& word) {
 
 Status check_speculate(const std::string& text) {
   if (text == "off" || text == "auto") return {};
-  const bool number = !text.empty() && text.size() <= 2 &&
-                      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool number =
+      !text.empty() && text.size() <= 2 &&
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (number) return {};
   return error("--speculate is off, auto or a number of drafts, not \"", text, "\"");
 }
@@ -95,7 +96,8 @@ Status RunOptions::settle() {
     return error("--hide-thinking and --show-thinking exclude each other");
   if (speculate) SLIP_TRY_STATUS(check_speculate(*speculate));
   if (is_shape(model.model))
-    return error("\"", model.model, "\" is the name of a shape, which has no weights; bench and "
+    return error("\"", model.model,
+                 "\" is the name of a shape, which has no weights; bench and "
                  "inspect take it, run needs a folder");
   return sampling.check();
 }

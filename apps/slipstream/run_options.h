@@ -36,8 +36,8 @@ struct RunOptions {
   }
 };
 
-// Whether a lone word after `run` means a model: something that exists, minnow, a path, or org/name.
-// Everything else is a prompt for minnow.
+// Whether a lone word after `run` means a model: something that exists, minnow, a path, or
+// org/name. Everything else is a prompt for minnow.
 bool names_a_model(const std::string& word);
 
 // How thoughts are shown: dimmed to a person, not at all to a pipe, unless told otherwise.

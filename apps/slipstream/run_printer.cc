@@ -1,10 +1,25 @@
 #include "run_printer.h"
 
+#include <utility>
+
 #include "terminal_text.h"
 
 namespace slip {
 
+void AnswerPrinter::reading(int64_t done, int64_t total) {
+  constexpr double kPatience = 0.5;  // seconds without a sign of life
+  if (!style_.escapes || done == total || clock_.seconds() < kPatience) return;
+  reading_shown_ = true;
+  control(cat("\r\033[K", style_.styles.dim, "reading ", 100 * done / total, " % of ", total,
+              " tokens", style_.styles.plain));
+}
+
+void AnswerPrinter::end_reading() {
+  if (std::exchange(reading_shown_, false)) control("\r\033[K");
+}
+
 void AnswerPrinter::print(const OutputEvent& event) {
+  end_reading();
   switch (event.kind) {
     case OutputEvent::Kind::reasoning:
       if (event.text.empty()) break;
@@ -61,6 +76,7 @@ void AnswerPrinter::begin_answer() {
 }
 
 void AnswerPrinter::finish() {
+  end_reading();
   if (part_ == Part::thoughts) {
     if (style_.thoughts == Thoughts::hidden && style_.escapes) control("\r\033[K");
     if (style_.thoughts == Thoughts::dimmed) control(style_.styles.plain);

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "terminal.h"
 #include "terminal_wrap.h"
 #include "text/output_parser.h"
@@ -33,6 +34,9 @@ class AnswerPrinter {
   AnswerPrinter(const PrintStyle& style, Sink sink)
       : style_(style), sink_(std::move(sink)), wrap_(style.columns) {}
 
+  // While a long prompt is read; goes away when the answer begins.
+  void reading(int64_t done, int64_t total);
+
   void print(const OutputEvent& event);
 
   // Ends open styles and the last line.
@@ -46,6 +50,7 @@ class AnswerPrinter {
   void begin_thoughts();
   void end_thoughts();
   void begin_answer();
+  void end_reading();
   void write(std::string_view text);
   // Styles and what else is not text; comes after all text so far.
   void control(std::string_view sequence);
@@ -55,6 +60,8 @@ class AnswerPrinter {
   Sink sink_;
   WordWrap wrap_;
   Part part_ = Part::nothing;
+  Stopwatch clock_;
+  bool reading_shown_ = false;
   int thought_pieces_ = 0;
   char last_ = '\n';
   bool gone_ = false;

@@ -53,12 +53,10 @@ void SamplingFlags::add_to(Flags& flags) {
   flags.option("--min-p", &min_p, "P", "Leave out tokens less likely than P times the best");
   flags.option("--repetition-penalty", &repetition_penalty, "R",
                "Divide the odds of tokens already in the text");
-  flags.option("--presence-penalty", &presence_penalty, "X",
-               "Lower tokens already in the answer");
+  flags.option("--presence-penalty", &presence_penalty, "X", "Lower tokens already in the answer");
   flags.option("--frequency-penalty", &frequency_penalty, "X",
                "Lower them for every time they are in the answer");
-  flags.option("--logit-bias", &logit_bias, "ID=BIAS",
-               "Raise or lower one token; may be repeated");
+  flags.option("--logit-bias", &logit_bias, "ID=BIAS", "Raise or lower one token; may be repeated");
   flags.option("--seed", &seed, "N", "Makes a random answer repeatable; shown with the statistics");
   flags.option("--stop", &stop, "TEXT", "End the answer before this text; may be repeated");
   flags.flag("--ignore-eos", &ignore_eos, "Do not stop at the model's end tokens");
@@ -99,7 +97,8 @@ GenerateRequest SamplingFlags::request(const GenerationDefaults& defaults) const
   set(sampling.presence_penalty, presence_penalty);
   set(sampling.frequency_penalty, frequency_penalty);
   if (greedy) sampling.temperature = 0;
-  for (const std::string& text : logit_bias) sampling.logit_bias.push_back(parse_bias(text).value());
+  for (const std::string& text : logit_bias)
+    sampling.logit_bias.push_back(parse_bias(text).value());
   sampling.seed = seed ? uint64_t(*seed) : random_seed();
   set(request.max_tokens, max_tokens);
   if (!ignore_eos) request.stop_ids = defaults.stop_ids;

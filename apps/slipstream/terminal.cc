@@ -130,11 +130,13 @@ void TerminalMode::enter() {
 
 void TerminalMode::suspend() { ::raise(SIGTSTP); }
 
-InterruptScope::InterruptScope() {
+InterruptScope::InterruptScope(Again again) {
   interrupt_flag.store(false);
   struct sigaction action {};
   action.sa_handler = on_interrupt;
-  sigemptyset(&action.sa_mask);  // no SA_RESTART: a waiting read returns
+  sigemptyset(&action.sa_mask);
+  // No SA_RESTART: a waiting read returns.
+  action.sa_flags = again == Again::ends_program ? int(SA_RESETHAND) : 0;
   ::sigaction(SIGINT, &action, &before_);
 }
 

@@ -1,5 +1,5 @@
-// The terminal: what it can do, its modes, and the signals that come from it. Modes are always given
-// back, also when a signal ends the program.
+// The terminal: what it can do, its modes, and the signals that come from it. Modes are always
+// given back, also when a signal ends the program.
 #pragma once
 
 #include <signal.h>
@@ -59,7 +59,8 @@ class TerminalMode {
 // While it lives, Ctrl-C raises a flag instead of ending the program.
 class InterruptScope {
  public:
-  InterruptScope();
+  enum class Again { flag, ends_program };  // what a second Ctrl-C does
+  explicit InterruptScope(Again again);
   ~InterruptScope();
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;

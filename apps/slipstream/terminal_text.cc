@@ -40,9 +40,8 @@ int character_width(std::string_view character) {
   int width = 0;
   for (size_t at = 0; at < character.size();) {
     const CodePoint point = decode_valid_utf8(character.data() + at);
-    const int own = point.value == 0xFE0F && width > 0
-                        ? 2
-                        : utf8proc_charwidth(utf8proc_int32_t(point.value));
+    const int own =
+        point.value == 0xFE0F && width > 0 ? 2 : utf8proc_charwidth(utf8proc_int32_t(point.value));
     width = std::max(width, own);
     at += point.length;
   }
@@ -64,8 +63,8 @@ std::string without_controls(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     // U+0080 to U+009F, the other way of writing escape sequences: C2 80 to C2 9F.
-    const bool c1 = byte == 0xC2 && i + 1 < text.size() &&
-                    static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    const bool c1 =
+        byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
     if (c1) {
       ++i;
     } else if ((byte >= 0x20 && byte != 0x7F) || byte == '\n' || byte == '\t') {

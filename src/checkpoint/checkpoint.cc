@@ -112,9 +112,8 @@ const StoredTensor* Checkpoint::find(std::string_view name) const {
   return place != tensors_.end() && place->name == name ? &*place : nullptr;
 }
 
-void Checkpoint::drop_pages(const StoredTensor& tensor) const {
-  tensor.file->drop_pages(size_t(tensor.data.data() - tensor.file->bytes().data()),
-                          tensor.data.size());
+void Checkpoint::drop_pages(const StoredTensor& tensor, std::span<const std::byte> part) const {
+  tensor.file->drop_pages(size_t(part.data() - tensor.file->bytes().data()), part.size());
 }
 
 }  // namespace slip

@@ -64,8 +64,9 @@ class Checkpoint {
   // The sum over tensors(); copies that are not used do not count.
   uint64_t total_bytes() const { return total_bytes_; }
 
-  // Call when a tensor has been repacked: its file pages then make room for others.
-  void drop_pages(const StoredTensor& tensor) const;
+  // Call when `part` of a tensor's data has been repacked: its file pages then make room for
+  // others.
+  void drop_pages(const StoredTensor& tensor, std::span<const std::byte> part) const;
 
  private:
   Checkpoint() = default;

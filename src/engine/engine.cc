@@ -57,18 +57,19 @@ std::span<float> Session::logits() {
 Result<int64_t> Session::sync(std::span<const int32_t> ids, const Progress& progress) {
   const bool continues =
       tokens_.size() < ids.size() && std::equal(tokens_.begin(), tokens_.end(), ids.begin());
+  const auto reused = continues ? int64_t(tokens_.size()) : 0;
+  SLIP_TRY_STATUS(check_ids(ids.subspan(size_t(reused)), reused));  // a refusal keeps what is there
   if (!continues) clear();
-  const auto reused = int64_t(tokens_.size());
   SLIP_TRY_STATUS(feed(ids.subspan(size_t(reused)), progress));
   return reused;
 }
 
-Status Session::check_ids(std::span<const int32_t> ids) const {
+Status Session::check_ids(std::span<const int32_t> ids, int64_t before) const {
   const int64_t vocabulary = engine_.model_->info().vocabulary;
   for (const int32_t id : ids)
     if (id < 0 || id >= vocabulary)
       return error("token id ", id, " is outside the vocabulary of ", vocabulary);
-  const auto length = int64_t(tokens_.size() + ids.size());
+  const int64_t length = before + int64_t(ids.size());
   if (length > engine_.context())
     return error("the text has ", length, " tokens, the context holds ", engine_.context(),
                  "; raise --ctx (the model takes up to ", engine_.plan_.max_context, ")");
@@ -76,7 +77,7 @@ Status Session::check_ids(std::span<const int32_t> ids) const {
 }
 
 Status Session::feed(std::span<const int32_t> ids, const Progress& progress) {
-  SLIP_TRY_STATUS(check_ids(ids));
+  SLIP_TRY_STATUS(check_ids(ids, int64_t(tokens_.size())));
   const auto total = int64_t(ids.size());
   const int64_t chunk = engine_.model_->max_rows();
   for (int64_t done = 0; done < total; done += chunk) {
@@ -88,7 +89,7 @@ Status Session::feed(std::span<const int32_t> ids, const Progress& progress) {
 }
 
 Status Session::feed_each(std::span<const int32_t> ids, const EachRow& each) {
-  SLIP_TRY_STATUS(check_ids(ids));
+  SLIP_TRY_STATUS(check_ids(ids, int64_t(tokens_.size())));
   const View& logits = engine_.logits_.view;
   const int64_t chunk = std::min(engine_.model_->max_rows(), logits.shape[0]);
   const int64_t vocabulary = logits.shape[1], hidden = engine_.model_->info().hidden;

@@ -85,7 +85,8 @@ class Session {
  private:
   // One step over at most max_rows ids, with logits for the last `outputs` rows.
   Status step(std::span<const int32_t> ids, int64_t outputs);
-  Status check_ids(std::span<const int32_t> ids) const;
+  // Whether `ids` may follow `before` tokens.
+  Status check_ids(std::span<const int32_t> ids, int64_t before) const;
 
   Engine& engine_;
   SequenceId sequence_;

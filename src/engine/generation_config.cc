@@ -12,6 +12,12 @@ void add_ids(const std::vector<int64_t>& ids, std::vector<int32_t>& into) {
     if (std::find(into.begin(), into.end(), int32_t(id)) == into.end()) into.push_back(int32_t(id));
 }
 
+// A setting outside its range would not fail later, it would only give strange text.
+void check_range(ConfigReader& reader, const char* key, float value, float min, float max) {
+  if (!(value >= min && value <= max))
+    reader.fail(key, cat("expected a number from ", min, " to ", max, ", found ", value));
+}
+
 }  // namespace
 
 Result<GenerationDefaults> read_generation_defaults(const std::filesystem::path& model_folder) {
@@ -30,6 +36,10 @@ Result<GenerationDefaults> read_generation_defaults(const std::filesystem::path&
     }
     sampling.repetition_penalty = float(reader.double_or("repetition_penalty", 1.0));
     sampling.presence_penalty = float(reader.double_or("presence_penalty", 0.0));
+    check_range(reader, "temperature", sampling.temperature, 0, 100);
+    check_range(reader, "top_p", sampling.top_p, 0, 1);
+    check_range(reader, "min_p", sampling.min_p, 0, 1);
+    check_range(reader, "repetition_penalty", sampling.repetition_penalty, 0.01f, 100);
     add_ids(reader.int_or_int_list("eos_token_id"), defaults.stop_ids);
     SLIP_TRY([[maybe_unused]] const bool read, reader.finish(true));
   }

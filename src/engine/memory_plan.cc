@@ -55,7 +55,7 @@ Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& requ
                  describe_bytes(plan.weights), "), ", source, describe_bytes(plan.budget),
                  "; take a smaller model or quantisation");
   const int64_t affordable = cost.bytes_per_page == 0
-                                 ? plan.max_context
+                                 ? whole_pages(plan.max_context)
                                  : int64_t((plan.budget - fixed) / cost.bytes_per_page) * kPageLen;
   if (request.context) {
     if (*request.context > plan.max_context)
@@ -67,12 +67,11 @@ Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& requ
                                               cost.bytes_per_page),
                    ", ", source, describe_bytes(plan.budget), "; up to ", affordable,
                    " positions fit");
-    plan.context = whole_pages(*request.context);
+    plan.context = *request.context;
   } else {
-    plan.context =
-        std::min({whole_pages(kDefaultContext), whole_pages(plan.max_context), affordable});
+    plan.context = std::min({kDefaultContext, plan.max_context, affordable});
   }
-  plan.kv = uint64_t(plan.context / kPageLen) * cost.bytes_per_page;
+  plan.kv = uint64_t(plan.cache_size().pages) * cost.bytes_per_page;
   return plan;
 }
 

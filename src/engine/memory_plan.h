@@ -12,8 +12,8 @@
 namespace slip {
 
 struct MemoryRequest {
-  std::optional<uint64_t> budget;  // bytes; default: what the machine has free, less a reserve
-  std::optional<int64_t> context;  // positions; default: up to 8192, less if it does not fit
+  std::optional<uint64_t> budget{};  // bytes; default: what the machine has free, less a reserve
+  std::optional<int64_t> context{};  // positions; default: up to 8192, less if it does not fit
   KvType kv = KvType::f32;
 };
 
@@ -28,7 +28,9 @@ struct MemoryPlan {
   KvType kv_type = KvType::f32;
 
   uint64_t total() const { return weights + activations + state + kv; }
-  CacheSize cache_size() const { return {.sequences = 1, .pages = context / kPageLen}; }
+  CacheSize cache_size() const {
+    return {.sequences = 1, .pages = (context + kPageLen - 1) / kPageLen};
+  }
   // Several lines for people.
   std::string describe() const;
 };

@@ -16,7 +16,7 @@ struct SamplingOptions {
   float repetition_penalty = 1.0f;  // on every token seen, prompt included
   float presence_penalty = 0.0f;    // on generated tokens
   float frequency_penalty = 0.0f;   // on generated tokens, per occurrence
-  std::vector<std::pair<int32_t, float>> logit_bias;
+  std::vector<std::pair<int32_t, float>> logit_bias{};
   uint64_t seed = 0;
 
   bool greedy() const { return temperature <= 0; }

@@ -8,13 +8,13 @@
 namespace slip {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kHugePageThreshold = size_t{2} << 20;
 
 // mmap gives zeroed pages lazily, so that a planned but unused cache costs no memory yet.
 std::byte* map_pages(size_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) throw std::bad_alloc();
-  if (bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
+  if (bytes >= kHugePageThreshold) ::madvise(data, bytes, MADV_HUGEPAGE);
   return static_cast<std::byte*>(data);
 }
 

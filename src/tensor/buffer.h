@@ -13,7 +13,7 @@ enum class Device : uint8_t { cpu };
 class Buffer {
  public:
   Buffer() = default;
-  // Zeroed, aligned to 64 bytes; large ones ask for huge pages.
+  // Zeroed, aligned to 64 bytes; those of 2 MB and more ask for huge pages.
   Buffer(Device device, size_t bytes);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;

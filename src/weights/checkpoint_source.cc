@@ -186,9 +186,7 @@ Status CheckpointSource::read(const std::string& module, const Weight& plain) {
       SLIP_TRY(const PlainMatrix matrix, find_plain(module, plain.info.out, plain.info.in));
       const auto data = matrix.tensor->data.subspan(matrix.offset, plain.values.bytes());
       std::memcpy(plain.values.data, data.data(), data.size());
-      StoredTensor used = *matrix.tensor;  // of a fused tensor only this expert's rows
-      used.data = data;
-      checkpoint_.drop_pages(used);
+      checkpoint_.drop_pages(*matrix.tensor, data);
       return {};
     }
     case WeightFormat::int8_row: break;  // made at load, never stored
@@ -203,7 +201,8 @@ Status CheckpointSource::read_int4(const std::string& module, const Weight& plai
   Status unpacked = unpack_gptq({qweight.data, scales.data, qzeros.data}, plain);
   if (!unpacked.ok())
     return std::move(unpacked).failure().in(cat(qweight.path().string(), ": tensor ", module));
-  for (const StoredTensor* tensor : {&qweight, &scales, &qzeros}) checkpoint_.drop_pages(*tensor);
+  for (const StoredTensor* tensor : {&qweight, &scales, &qzeros})
+    checkpoint_.drop_pages(*tensor, tensor->data);
   return {};
 }
 
@@ -220,7 +219,7 @@ Status CheckpointSource::read_fp8(const std::string& module, const Weight& plain
   if (!status.ok())
     return std::move(status).failure().in(cat(scales.path().string(), ": tensor ", scales.name));
   std::memcpy(plain.values.data, weight.data.data(), weight.data.size());
-  checkpoint_.drop_pages(weight);
+  checkpoint_.drop_pages(weight, weight.data);
   return {};
 }
 

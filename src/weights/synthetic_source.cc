@@ -67,8 +67,9 @@ Status SyntheticSource::read(const std::string& module, const Weight& plain) {
     case WeightFormat::fp8_block: {
       fill_words();
       auto* codes = reinterpret_cast<uint8_t*>(plain.values.data);
-      for (size_t i = 0; i < bytes; ++i) codes[i] &= 0xf7;  // no NaN
-      for (int64_t i = 0; i < plain.scales.count(); ++i) plain.scales.f32()[i] = scale / 240;
+      for (size_t i = 0; i < bytes; ++i)
+        if (fp8_is_nan(codes[i])) codes[i] ^= 1;
+      for (int64_t i = 0; i < plain.scales.count(); ++i) plain.scales.f32()[i] = scale / 172;
       return {};
     }
     case WeightFormat::int8_row:

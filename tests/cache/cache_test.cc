@@ -141,9 +141,12 @@ TEST(Cache, ClearReturnsPagesAndForgetsState) {
   EXPECT_EQ(cache.free_pages(), 5);
   for (const size_t layer : {0, 2}) {
     for (const View& view : {cache.layer(layer).state, cache.layer(layer).tail}) {
-      const View of_a = view.slice(Cache::state_slot(a), 1), of_b = view.slice(Cache::state_slot(b), 1);
-      EXPECT_TRUE(std::all_of(of_a.f32(), of_a.f32() + of_a.count(), [](float x) { return x == 0; }));
-      EXPECT_TRUE(std::all_of(of_b.f32(), of_b.f32() + of_b.count(), [](float x) { return x == 1; }));
+      const View of_a = view.slice(Cache::state_slot(a), 1),
+                 of_b = view.slice(Cache::state_slot(b), 1);
+      EXPECT_TRUE(
+          std::all_of(of_a.f32(), of_a.f32() + of_a.count(), [](float x) { return x == 0; }));
+      EXPECT_TRUE(
+          std::all_of(of_b.f32(), of_b.f32() + of_b.count(), [](float x) { return x == 1; }));
     }
   }
   ASSERT_TRUE(cache.reserve(a, 3 * kPageLen).ok());

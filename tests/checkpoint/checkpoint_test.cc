@@ -63,7 +63,7 @@ TEST(Checkpoint, FindsTensorsOfOneFile) {
   EXPECT_EQ(a->path(), folder.path() / "model.safetensors");
   EXPECT_EQ(checkpoint.find("c"), nullptr);
   EXPECT_EQ(checkpoint.find(""), nullptr);
-  checkpoint.drop_pages(*a);
+  checkpoint.drop_pages(*a, a->data);
   EXPECT_EQ(char(a->data[3]), 7);
 }
 

@@ -18,7 +18,7 @@ class GoldenFile {
 
   bool has(const std::string& name) const;
   std::vector<int64_t> shape(const std::string& name) const { return entry(name).shape; }
-  std::vector<float> floats(const std::string& name) const;   // F32
+  std::vector<float> floats(const std::string& name) const;  // F32
   std::vector<int32_t> ints(const std::string& name) const;  // I32 or U16
 
  private:
@@ -42,7 +42,7 @@ std::vector<std::string> prompt_names();
 }  // namespace slip
 
 // For tests of what is not in the repository.
-#define SLIP_SKIP_WITHOUT_SHARED()                                                        \
-  if (!slip::has_shared())                                                                \
-  GTEST_SKIP() << "NOT TESTED: " << slip::shared_folder().string() << " is absent; it "   \
+#define SLIP_SKIP_WITHOUT_SHARED()                                                      \
+  if (!slip::has_shared())                                                              \
+  GTEST_SKIP() << "NOT TESTED: " << slip::shared_folder().string() << " is absent; it " \
                << "holds the bf16 and fp8 forms of minnow and their goldens"

@@ -133,8 +133,8 @@ LoadedModel::Drafts LoadedModel::drafts(std::span<const int32_t> ids) {
   check(info.has_mtp, "drafts() needs with_mtp");
   const auto slots = int64_t(ids.size()) - 2;
   Tensor hidden(Device::cpu, DType::f32, {int64_t(ids.size()), info.hidden});
-  const Status fed = session.feed_each(
-      ids, [&](int64_t position, std::span<float>, std::span<const float> row) {
+  const Status fed =
+      session.feed_each(ids, [&](int64_t position, std::span<float>, std::span<const float> row) {
         std::ranges::copy(row, hidden.view.f32() + position * info.hidden);
       });
   check(fed.ok(), fed.ok() ? "" : fed.failure().message);
@@ -144,8 +144,9 @@ LoadedModel::Drafts LoadedModel::drafts(std::span<const int32_t> ids) {
   Tensor joined1(Device::cpu, DType::f32, {1, info.hidden});
   // Step 2 of slot p writes its key where step 1 of slot p + 1 then writes its own.
   for (int64_t p = 0; p < slots; ++p) {
-    draft_row(*engine_, session, {ids[size_t(p) + 1], p, hidden.view.slice(p, 1),
-                                  logits1.view.slice(p, 1), joined1.view});
+    draft_row(
+        *engine_, session,
+        {ids[size_t(p) + 1], p, hidden.view.slice(p, 1), logits1.view.slice(p, 1), joined1.view});
     draft_row(*engine_, session,
               {ids[size_t(p) + 2], p + 1, joined1.view, logits2.view.slice(p, 1), View{}});
   }

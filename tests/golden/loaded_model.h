@@ -15,7 +15,7 @@ namespace slip {
 
 // The reference, or the fast CPU backend with one instruction set.
 struct Backend {
-  std::string name;              // letters, digits and underscores: part of a test's name
+  std::string name;               // letters, digits and underscores: part of a test's name
   bool int8_activations = false;  // where weights are int4 or int8
   std::unique_ptr<Ops> (*make)(ThreadPool& pool) = nullptr;
 };

@@ -44,8 +44,7 @@ double found_nll(LoadedModel& model, const std::string& sample, size_t windows, 
   const std::vector<int32_t> ids =
       GoldenFile(golden_folder() / "minnow/samples.safetensors").ints(sample);
   double sum = 0;
-  for (size_t i = 0; i < windows; ++i)
-    sum += model.nll(std::span(ids).subspan(i * 1024, tokens));
+  for (size_t i = 0; i < windows; ++i) sum += model.nll(std::span(ids).subspan(i * 1024, tokens));
   return sum / double(windows);
 }
 
@@ -69,10 +68,10 @@ TEST(MinnowInt4Reference, AllLogitsOfTheLastPosition) {
 
 TEST(MinnowInt4Reference, GreedyContinuations) {
   LoadedModel model(minnow_folder(), ref_backend());
-  for (const std::string name : {"story", "code"})
-    expect_same_until_undecided(model.greedy(prompt_ids(name), 24),
-                                goldens().ints(name + ".greedy_ids"),
-                                goldens().floats(name + ".greedy_margin"));
+  for (const std::string name : {"story", "sum_think", "json", "code", "tool_call", "tool_answer"})
+    expect_same_until_undecided(
+        model.greedy(prompt_ids(name), prompt_ids(name).size() < 100 ? 64 : 4),
+        goldens().ints(name + ".greedy_ids"), goldens().floats(name + ".greedy_margin"));
 }
 
 TEST(MinnowInt4Reference, Drafts) {
@@ -80,12 +79,17 @@ TEST(MinnowInt4Reference, Drafts) {
   compare_drafts(model, "story").expect_within(Arithmetic::float32);
 }
 
-class MinnowInt4 : public ::testing::TestWithParam<Backend> {};
+// Plain C++ takes ten times as long as the vector units, so it gets the shorter texts.
+class MinnowInt4 : public ::testing::TestWithParam<Backend> {
+ protected:
+  bool slow() const { return GetParam().name == "cpu_portable"; }
+};
 
 TEST_P(MinnowInt4, LogitsOfPrompts) {
   LoadedModel model(minnow_folder(), GetParam());
-  const Differences all =
-      compare_prompts(model, {"story", "docs_page", "tool_call", "needle_1500"});
+  std::vector<std::string> prompts = {"story", "docs_page"};
+  if (!slow()) prompts.insert(prompts.end(), {"tool_call", "needle_1500"});
+  const Differences all = compare_prompts(model, prompts);
   all.expect_within(Arithmetic::int8_activations);
   RecordProperty("differences", all.describe());
 }
@@ -95,7 +99,9 @@ TEST_P(MinnowInt4, LogitsOfPrompts) {
 TEST_P(MinnowInt4, ChoicesAlongGreedyContinuations) {
   LoadedModel model(minnow_folder(), GetParam());
   int64_t steps = 0, same = 0;
-  for (const std::string name : {"story", "sum_think", "json", "code", "tool_call", "tool_answer"}) {
+  std::vector<std::string> prompts = {"story", "sum_think", "json", "code"};
+  if (!slow()) prompts.insert(prompts.end(), {"tool_call", "tool_answer"});
+  for (const std::string& name : prompts) {
     std::vector<int32_t> ids = prompt_ids(name);
     const size_t prompt = ids.size();
     const std::vector<int32_t> golden = goldens().ints(name + ".greedy_ids");
@@ -105,14 +111,18 @@ TEST_P(MinnowInt4, ChoicesAlongGreedyContinuations) {
     for (size_t i = 0; i < golden.size(); ++i, ++steps)
       same += argmax(found.row(int64_t(prompt + i) - 1)) == golden[i];
     // The first token decides between kinds of answers and has a margin beyond rounding.
-    if (margins[0] > 1.6f) EXPECT_EQ(model.greedy(prompt_ids(name), 1)[0], golden[0]) << name;
+    if (margins[0] > 1.6f) {
+      EXPECT_EQ(argmax(found.row(int64_t(prompt) - 1)), golden[0]) << name;
+    }
   }
   EXPECT_GE(double(same), 0.965 * double(steps)) << same << " of " << steps;
 }
 
 TEST_P(MinnowInt4, Drafts) {
   LoadedModel model(minnow_folder(), GetParam(), {.with_mtp = true});
-  for (const std::string prompt : {"story", "docs_page", "tool_call"}) {
+  std::vector<std::string> prompts = {"story"};
+  if (!slow()) prompts.insert(prompts.end(), {"docs_page", "tool_call"});
+  for (const std::string& prompt : prompts) {
     const Differences drafts = compare_drafts(model, prompt);
     EXPECT_LE(drafts.rms(), 0.4) << prompt << ": " << drafts.describe();
     EXPECT_LE(drafts.percentile(0.99), 1.6) << prompt << ": " << drafts.describe();
@@ -121,16 +131,20 @@ TEST_P(MinnowInt4, Drafts) {
 
 TEST_P(MinnowInt4, Perplexity) {
   LoadedModel model(minnow_folder(), GetParam());
-  EXPECT_LE(perplexity_change(found_nll(model, "docs", 2, 1024), golden_nll("docs", 2)), 0.01);
-  EXPECT_LE(perplexity_change(found_nll(model, "chat", 2, 1024), golden_nll("chat", 2)), 0.01);
+  const size_t windows = slow() ? 1 : 2;
+  EXPECT_LE(perplexity_change(found_nll(model, "docs", windows, 1024), golden_nll("docs", windows)),
+            0.01);
+  if (slow()) return;
+  EXPECT_LE(perplexity_change(found_nll(model, "chat", windows, 1024), golden_nll("chat", windows)),
+            0.01);
 }
 
 TEST_P(MinnowInt4, PerplexityIsThatOfTheReference) {
   LoadedModel model(minnow_folder(), GetParam());
   LoadedModel reference(minnow_folder(), ref_backend());
-  EXPECT_LE(perplexity_change(found_nll(model, "docs", 1, 100),
-                              found_nll(reference, "docs", 1, 100)),
-            0.005);
+  EXPECT_LE(
+      perplexity_change(found_nll(model, "docs", 1, 100), found_nll(reference, "docs", 1, 100)),
+      0.005);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, MinnowInt4, ::testing::ValuesIn(cpu_backends()),

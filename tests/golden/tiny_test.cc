@@ -36,9 +36,6 @@ TEST_P(TinyGolden, LogitsOfEveryPosition) {
 }
 
 TEST_P(TinyGolden, LogitsFarIntoAText) {
-  if (backend().name == "ref")
-    GTEST_SKIP() << "1500 tokens of plain loops take too long; the fast backends are tested, and "
-                    "the reference is on shorter texts";
   LoadedModel model(folder(), backend(), {.max_rows = 100});
   const GoldenFile golden(folder() / "golden.safetensors");
   const LogitRows found = model.logits(golden.ints("far.ids"));
@@ -63,9 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
     Qwen35, TinyGolden,
     ::testing::Combine(::testing::Values("qwen3_5_dense", "qwen3_5_moe", "qwen3_5_moe_split"),
                        ::testing::ValuesIn(all_backends())),
-    [](const auto& test) {
-      return std::get<0>(test.param) + "_" + std::get<1>(test.param).name;
-    });
+    [](const auto& test) { return std::get<0>(test.param) + "_" + std::get<1>(test.param).name; });
 
 }  // namespace
 }  // namespace slip

@@ -29,11 +29,16 @@ JsonObject text_config() {
     "mamba_ssm_dtype": "float32", "dtype": "bfloat16",
     "rope_parameters": {"rope_type": "default", "rope_theta": 10000000,
       "partial_rotary_factor": 0.25, "mrope_section": [11, 11, 10], "mrope_interleaved": true}
-  })", "test").value().as_object();
+  })",
+                    "test")
+      .value()
+      .as_object();
 }
 
 JsonObject nested(const JsonObject& text) {
-  return {{"model_type", "qwen3_5_moe"}, {"tie_word_embeddings", false}, {"text_config", text},
+  return {{"model_type", "qwen3_5_moe"},
+          {"tie_word_embeddings", false},
+          {"text_config", text},
           {"vision_config", JsonObject{{"depth", 27}, {"hidden_act", "gelu_pytorch_tanh"}}}};
 }
 
@@ -155,7 +160,8 @@ TEST(Qwen35Config, RefusesWhatIsNotImplemented) {
   expect_refused(with(text_config(), "attn_output_gate", false), {"attn_output_gate"});
   expect_refused(with(text_config(), "norm_topk_prob", false), {"norm_topk_prob"});
   expect_refused(with(text_config(), "mtp_use_dedicated_embeddings", true), {"mtp_use_dedicated"});
-  expect_refused(with(text_config(), "output_gate_type", "sigmoid"), {"output_gate_type", "sigmoid"});
+  expect_refused(with(text_config(), "output_gate_type", "sigmoid"),
+                 {"output_gate_type", "sigmoid"});
   expect_refused(with(text_config(), "mtp_num_hidden_layers", 2), {"mtp_num_hidden_layers", "2"});
   expect_refused(with_rope("rope_type", "llama3"),
                  {"rope_parameters.rope_type", "\"default\" or \"yarn\"", "llama3"});
@@ -167,7 +173,8 @@ TEST(Qwen35Config, RefusesWhatIsNotImplemented) {
 TEST(Qwen35Config, RefusesValuesThatDoNotFitTogether) {
   expect_refused(with(text_config(), "num_key_value_heads", 3),
                  {"num_key_value_heads", "divide", "16", "3"});
-  expect_refused(with(text_config(), "linear_num_key_heads", 5), {"linear_num_key_heads", "divide"});
+  expect_refused(with(text_config(), "linear_num_key_heads", 5),
+                 {"linear_num_key_heads", "divide"});
   expect_refused(with(text_config(), "num_experts_per_tok", 257), {"num_experts_per_tok", "257"});
   expect_refused(with_rope("partial_rotary_factor", 1.5), {"partial_rotary_factor", "1.5"});
   expect_refused(with_rope("partial_rotary_factor", 0), {"partial_rotary_factor", "0"});
@@ -178,15 +185,16 @@ TEST(Qwen35Config, RefusesValuesThatDoNotFitTogether) {
 }
 
 TEST(Qwen35Config, RefusesMissingAndAbsurdValues) {
-  for (const char* key : {"model_type", "vocab_size", "hidden_size", "num_hidden_layers",
-                          "num_attention_heads", "num_key_value_heads", "num_experts",
-                          "num_experts_per_tok", "moe_intermediate_size"})
+  for (const char* key :
+       {"model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+        "num_key_value_heads", "num_experts", "num_experts_per_tok", "moe_intermediate_size"})
     expect_refused(without(text_config(), key), {key});
   expect_refused(with(text_config(), "hidden_size", 0), {"hidden_size", "0"});
   expect_refused(with(text_config(), "hidden_size", -4), {"hidden_size", "-4"});
   expect_refused(with(text_config(), "vocab_size", int64_t{1} << 40), {"vocab_size"});
   expect_refused(with(text_config(), "num_hidden_layers", 1 << 20), {"num_hidden_layers"});
-  expect_refused(with(text_config(), "hidden_size", "2048"), {"hidden_size", "a string"});
+  expect_refused(with(text_config(), "hidden_size", "2048"),
+                 {"hidden_size", "an integer", "\"2048\""});
   expect_refused(nested(with(text_config(), "hidden_size", "2048")), {"text_config.hidden_size"});
 }
 
@@ -252,8 +260,8 @@ TEST(Qwen35Rope, RefusesYarnSettingsThatWouldChangeTheFormula) {
 TEST(Qwen35Rope, ReadsTheOlderNameOfTheType) {
   JsonObject json = without(text_config(), "rope_parameters");
   json["rope_theta"] = 10000000;
-  json["rope_scaling"] = JsonObject{
-      {"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 262144}};
+  json["rope_scaling"] =
+      JsonObject{{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 262144}};
   EXPECT_EQ(read(json).rope.factor, 4);
   json["rope_scaling"].as_object()["type"] = "linear";
   expect_refused(json, {"rope_scaling", "linear"});

@@ -18,11 +18,12 @@ class DirectModel {
       : pool_(threads), ops_(backend.make(pool_)) {
     const Result<ModelSource> source = ModelSource::open(folder);
     check(source.ok(), source.ok() ? "" : source.failure().message);
-    auto loaded = source.value().load({.max_rows = kMaxRows, .context = kContext}, *ops_, pool_, {});
+    auto loaded =
+        source.value().load({.max_rows = kMaxRows, .context = kContext}, *ops_, pool_, {});
     check(loaded.ok(), loaded.ok() ? "" : loaded.failure().message);
     model_ = std::move(loaded).value();
-    cache_ = std::make_unique<Cache>(
-        model_->cache_specs(), kv, CacheSize{.sequences = 3, .pages = 3 * kContext / kPageLen});
+    cache_ = std::make_unique<Cache>(model_->cache_specs(), kv,
+                                     CacheSize{.sequences = 3, .pages = 3 * kContext / kPageLen});
   }
 
   Cache& cache() { return *cache_; }
@@ -56,12 +57,9 @@ class DirectModel {
     const View ids_view{reinterpret_cast<std::byte*>(ids.data()), DType::i32, {rows}};
     const View logits_view{
         reinterpret_cast<std::byte*>(logits.data()), DType::f32, {rows, vocabulary()}};
-    model_->forward({.ids = ids_view,
-                     .spans = spans,
-                     .outputs = outputs,
-                     .logits = logits_view,
-                     .hidden = {}},
-                    *cache_);
+    model_->forward(
+        {.ids = ids_view, .spans = spans, .outputs = outputs, .logits = logits_view, .hidden = {}},
+        *cache_);
     return logits;
   }
 

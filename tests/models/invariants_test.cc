@@ -57,20 +57,26 @@ class FastModel : public ::testing::TestWithParam<std::tuple<Case, Backend>> {
  protected:
   const Case& tested() const { return std::get<0>(GetParam()); }
   const Backend& backend() const { return std::get<1>(GetParam()); }
+  std::vector<int32_t> text(int which = 0) const {
+    std::vector<int32_t> ids = text_of(tested(), which);
+    // Plain C++ takes ten times as long.
+    if (tested().name == "minnow" && backend().name == "cpu_portable") ids.resize(72);
+    return ids;
+  }
 };
 
 TEST_P(FastModel, TheCutIntoStepsChangesNoBit) {
   DirectModel model(tested().folder, backend());
-  const std::vector<int32_t> ids = text_of(tested());
+  const std::vector<int32_t> ids = text();
   const std::vector<float> whole = model.run(ids, ids.size());
-  for (const size_t chunk : {1, 2, 3, 4, 7, 8, 9, 16, 63, 64, 65, 100})
+  for (const size_t chunk : {1, 2, 3, 7, 8, 9, 63, 64, 65, 100})
     EXPECT_EQ(difference(model.run(ids, chunk), whole, model.vocabulary()), "")
         << "in chunks of " << chunk;
 }
 
 TEST_P(FastModel, OtherSequencesInTheStepChangeNoBit) {
   DirectModel model(tested().folder, backend());
-  const std::vector<int32_t> a = text_of(tested(), 0), b = text_of(tested(), 1);
+  const std::vector<int32_t> a = text(0), b = text(1);
   const std::vector<float> alone_a = model.run(a, 50), alone_b = model.run(b, 50);
   const SequenceId first = model.cache().open().value(), second = model.cache().open().value();
   std::vector<float> together_a, together_b;
@@ -96,7 +102,7 @@ TEST_P(FastModel, OtherSequencesInTheStepChangeNoBit) {
 
 TEST_P(FastModel, AClearedSequenceStartsOver) {
   DirectModel model(tested().folder, backend());
-  const std::vector<int32_t> ids = text_of(tested()), other = text_of(tested(), 1);
+  const std::vector<int32_t> ids = text(), other = text(1);
   const SequenceId sequence = model.cache().open().value();
   const std::vector<float> first = model.run(sequence, ids, 40);
   model.cache().clear(sequence);
@@ -106,7 +112,7 @@ TEST_P(FastModel, AClearedSequenceStartsOver) {
 }
 
 TEST_P(FastModel, TheNumberOfThreadsChangesNoBit) {
-  const std::vector<int32_t> ids = text_of(tested());
+  const std::vector<int32_t> ids = text();
   DirectModel one(tested().folder, backend(), 1);
   const std::vector<float> expected = one.run(ids, 70);
   const std::vector<float> decoded = one.run(std::span(ids).first(20), 1);
@@ -121,16 +127,16 @@ TEST_P(FastModel, TheNumberOfThreadsChangesNoBit) {
 
 TEST_P(FastModel, Bf16KeysAndValuesAreRowInvariantToo) {
   DirectModel model(tested().folder, backend(), 2, KvType::bf16);
-  const std::vector<int32_t> ids = text_of(tested());
+  const std::vector<int32_t> ids = text();
   EXPECT_EQ(difference(model.run(ids, 1), model.run(ids, 64), model.vocabulary()), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, FastModel,
-    ::testing::Combine(::testing::ValuesIn(cases()), ::testing::ValuesIn(cpu_backends())),
-    [](const auto& test) {
-      return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
-    });
+INSTANTIATE_TEST_SUITE_P(Models, FastModel,
+                         ::testing::Combine(::testing::ValuesIn(cases()),
+                                            ::testing::ValuesIn(cpu_backends())),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
+                         });
 
 class ReferenceModel : public ::testing::TestWithParam<Case> {};
 

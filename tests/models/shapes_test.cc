@@ -25,6 +25,19 @@ TEST(Shapes, ParametersAddUpToThePublishedTotals) {
   EXPECT_NEAR(billions(plan_of("qwen3.5-35b-a3b", false)), 34.6606, 5e-5);
 }
 
+// qwen35.md, section 2.3: tensors of the text model where the experts of a layer are two tensors.
+TEST(Shapes, TensorsAreAsManyAsThePublishedFilesHold) {
+  const auto tensors = [](const std::string& shape) {
+    const ModelPlan plan = plan_of(shape, false);
+    int64_t count = 2 * plan.info.layers;
+    for (const PlacedWeight& weight : plan.weights)
+      count += weight.name.find(".experts.") == std::string::npos;
+    return count;
+  };
+  EXPECT_EQ(tensors("qwen3.5-122b-a10b"), 831);
+  EXPECT_EQ(tensors("qwen3.5-35b-a3b"), 693);
+}
+
 TEST(Shapes, TheMtpLayerIsExtra) {
   const ModelPlan without = plan_of("qwen3.5-35b-a3b", false);
   const ModelPlan with = plan_of("qwen3.5-35b-a3b", true);

@@ -56,7 +56,8 @@ TEST(PlainWeights, NameFileTensorExpectedAndFound) {
       .add("i.weight", StoredType::i8, {2, 2}, std::vector<int8_t>(4));
   const Checkpoint checkpoint = written.open();
   CheckpointSource source(checkpoint, {});
-  expect_error(source.describe("a", 6, 12), {"model.safetensors", "a.weight", "[6, 12]", "[6, 10]"});
+  expect_error(source.describe("a", 6, 12),
+               {"model.safetensors", "a.weight", "[6, 12]", "[6, 10]"});
   expect_error(source.describe("a", 60, 1), {"a.weight", "[60, 1]", "[6, 10]"});
   expect_error(source.describe("i", 2, 2), {"model.safetensors", "i.weight", "BF16", "I8"});
   expect_error(source.describe("b", 6, 10),
@@ -82,8 +83,10 @@ TEST(Vectors, AreWidenedAndChecked) {
   }
   ASSERT_TRUE(source.read_vector("f16", {4, 1, 3}, read).ok());
   EXPECT_EQ(read, values);
-  expect_error(source.read_vector("f16", {12}, read), {"model.safetensors", "f16", "[12]", "[4, 1, 3]"});
-  expect_error(source.read_vector("broken", {12}, read), {"model.safetensors", "broken", "value 5", "nan"});
+  expect_error(source.read_vector("f16", {12}, read),
+               {"model.safetensors", "f16", "[12]", "[4, 1, 3]"});
+  expect_error(source.read_vector("broken", {12}, read),
+               {"model.safetensors", "broken", "value 5", "nan"});
   expect_error(source.read_vector("ints", {12}, read), {"ints", "BF16", "I32"});
   expect_error(source.read_vector("none", {12}, read), {"none", "missing", "[12]"});
 }
@@ -131,8 +134,9 @@ Status load_changed_int4(const std::function<void(Int4Module&)>& change_values,
 }
 
 TEST(BrokenInt4, AsymmetricZeros) {
-  expect_error(load_changed_int4([](Int4Module& module) { module.qzeros[1] = 0x77777677; }),
-               {"model.safetensors", "tensor m", "asymmetric", "0x77777677", "0x77777777", "word 1"});
+  expect_error(
+      load_changed_int4([](Int4Module& module) { module.qzeros[1] = 0x77777677; }),
+      {"model.safetensors", "tensor m", "asymmetric", "0x77777677", "0x77777777", "word 1"});
 }
 
 TEST(BrokenInt4, ScalesThatAreNotNumbers) {
@@ -165,18 +169,21 @@ TEST(BrokenInt4, ActivationOrder) {
 
 TEST(BrokenInt4, ShapesAndTypes) {
   const auto replaced = [](const char* name, StoredType type, std::vector<int64_t> shape) {
-    return load_changed_int4([](Int4Module&) {}, [&](WrittenCheckpoint& written) {
-      int64_t bytes = bytes_per_value(type);
-      for (const int64_t dim : shape) bytes *= dim;
-      written.remove(name).add(name, type, shape, std::vector<uint8_t>(size_t(bytes)));
-    });
+    return load_changed_int4([](Int4Module&) {},
+                             [&](WrittenCheckpoint& written) {
+                               int64_t bytes = bytes_per_value(type);
+                               for (const int64_t dim : shape) bytes *= dim;
+                               written.remove(name).add(name, type, shape,
+                                                        std::vector<uint8_t>(size_t(bytes)));
+                             });
   };
   expect_error(replaced("m.qweight", StoredType::i32, {16, 32}),
                {"model.safetensors", "m.qweight", "[32, 16]", "[16, 32]"});
   expect_error(replaced("m.qweight", StoredType::u8, {32, 16}), {"m.qweight", "I32", "U8"});
   expect_error(replaced("m.scales", StoredType::f16, {2, 8}), {"m.scales", "[2, 16]", "[2, 8]"});
   expect_error(replaced("m.scales", StoredType::bf16, {2, 16}), {"m.scales", "F16", "BF16"});
-  expect_error(replaced("m.scales", StoredType::f16, {16, 16}), {"m.scales", "32, 64 or 128", "16"});
+  expect_error(replaced("m.scales", StoredType::f16, {16, 16}),
+               {"m.scales", "32, 64 or 128", "16"});
   expect_error(replaced("m.scales", StoredType::f16, {3, 16}), {"m.scales", "[3, 16]"});
   expect_error(replaced("m.scales", StoredType::f16, {0, 16}), {"m.scales", "[0, 16]"});
   expect_error(replaced("m.qzeros", StoredType::i32, {2, 16}), {"m.qzeros", "[2, 2]", "[2, 16]"});

@@ -34,8 +34,8 @@ struct Fp8Module {
 
   Fp8Module() {
     std::mt19937 rng(11);
-    for (uint8_t& code : codes)
-      do code = uint8_t(rng());
+    for (uint8_t& code : codes) do
+        code = uint8_t(rng());
       while (fp8_is_nan(code));
   }
   float value(int64_t row, int64_t column) const {
@@ -43,7 +43,8 @@ struct Fp8Module {
            scales[size_t(row / 128 * 3 + column / 128)];
   }
   template <class T>
-  void add_to(WrittenCheckpoint& written, StoredType scale_type, const std::vector<T>& stored) const {
+  void add_to(WrittenCheckpoint& written, StoredType scale_type,
+              const std::vector<T>& stored) const {
     written.add("m.weight", StoredType::f8_e4m3, {out, in}, codes)
         .add("m.weight_scale_inv", scale_type, {2, 3}, stored);
   }
@@ -169,8 +170,9 @@ TEST(Experts, OneTensorEachAndFusedGiveTheSameMatrices) {
 
 TEST(Experts, FusedTensorsOfTheWrongShapeOrType) {
   WrittenCheckpoint written;
-  written.add("x.experts.gate_up_proj", StoredType::bf16, {2, kWidth, kHidden},
-              to_bf16(small_numbers(2 * kWidth * kHidden)))
+  written
+      .add("x.experts.gate_up_proj", StoredType::bf16, {2, kWidth, kHidden},
+           to_bf16(small_numbers(2 * kWidth * kHidden)))
       .add("x.experts.down_proj", StoredType::i8, {2, kHidden, kWidth},
            std::vector<int8_t>(size_t(2 * kHidden * kWidth)));
   const Checkpoint checkpoint = written.open();
@@ -195,7 +197,8 @@ TEST(ExtraTensors, AreNamedUnlessTheirPrefixIsIgnored) {
   CheckpointSource source(checkpoint, {"visual.", "mtp."});
   ASSERT_TRUE(source.describe("a", 1, 1).ok());
   const Status extra = source.check_all_used();
-  expect_error(extra, {checkpoint.folder().string(), "7 tensors", "b.bias", "b.weight", "c1", "..."});
+  expect_error(extra,
+               {checkpoint.folder().string(), "7 tensors", "b.bias", "b.weight", "c1", "..."});
   EXPECT_THAT(extra.failure().message, Not(HasSubstr("visual")));
   EXPECT_THAT(extra.failure().message, Not(HasSubstr("mtp")));
 }

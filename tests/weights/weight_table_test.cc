@@ -106,8 +106,9 @@ TEST(WeightTable, RefusesBothDirections) {
 
 TEST(WeightTable, ReportsWhatOnlyTheBytesShow) {
   expect_error(load_changed([](WrittenCheckpoint& w) {
-                 w.remove("b.qzeros").add("b.qzeros", StoredType::i32, {1, 2},
-                                          std::vector<uint32_t>{0x12345678, 0x77777777});
+                 w.remove("b.qzeros")
+                     .add("b.qzeros", StoredType::i32, {1, 2},
+                          std::vector<uint32_t>{0x12345678, 0x77777777});
                }),
                {"tensor b", "asymmetric", "0x12345678"});
 }

@@ -20,6 +20,7 @@ inline constexpr int64_t kActivationGroup = 128;
 // would cost half the products and a third of the top choices of a small model their certainty; two
 // are as good as float (docs/perf-log.md, "activations").
 inline constexpr float kActivationSteps = 127 * 256;
+inline constexpr int kBytesPerActivation = 2;
 
 // One row of activations, as f32 and, for integer weights, rounded.
 struct RowInput {

@@ -12,12 +12,18 @@ struct F32Source {
   const float* data;
   F32x16 at(int64_t index) const { return load(data + index); }
   float one(int64_t index) const { return data[index]; }
+  void prefetch(int64_t index) const { __builtin_prefetch(data + index); }
 };
 struct Bf16Source {
   const uint16_t* data;
   F32x16 at(int64_t index) const { return load_bf16(data + index); }
   float one(int64_t index) const { return bf16_to_float(data[index]); }
+  void prefetch(int64_t index) const { __builtin_prefetch(data + index); }
 };
+
+// Positions whose keys and values are asked for ahead of use: a row is 1 KB, too short for the
+// hardware to see a stream across the rows of a page.
+constexpr int64_t kAhead = 8;
 
 // Dimensions that fill pairs of vectors; the few behind them go one by one.
 inline int64_t vector_dims(const AttentionPage& page) {
@@ -33,7 +39,10 @@ inline void score_block(const AttentionPage& page, const Source& keys, int64_t q
     for (int b = 0; b < P; ++b) total[a][b] = zero();
   for (int64_t d = 0; d < vector_dims(page); d += kLanes) {
     F32x16 k[P];
-    for (int b = 0; b < P; ++b) k[b] = keys.at((position + b) * page.head_dim + d);
+    for (int b = 0; b < P; ++b) {
+      k[b] = keys.at((position + b) * page.head_dim + d);
+      keys.prefetch((position + b + kAhead) * page.head_dim + d);
+    }
     for (int a = 0; a < Q; ++a) {
       const F32x16 q = load(page.q[query + a] + d);
       for (int b = 0; b < P; ++b) total[a][b] = fma(q, k[b], total[a][b]);
@@ -91,6 +100,8 @@ inline void weigh_values(const AttentionPage& page, const Source& values, int64_
       for (int64_t p = begin; p < end; ++p) {
         const F32x16 v0 = values.at(p * page.head_dim + d);
         const F32x16 v1 = values.at(p * page.head_dim + d + kLanes);
+        values.prefetch((p + kAhead) * page.head_dim + d);
+        values.prefetch((p + kAhead) * page.head_dim + d + kLanes);
         for (int a = 0; a < Q; ++a) {
           const F32x16 weight = set1(scores[a * kMaxPageSlice + p]);
           total[a][0] = fma(weight, v0, total[a][0]);

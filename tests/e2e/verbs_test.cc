@@ -1,0 +1,98 @@
+// inspect, doctor, completions and --help.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/e2e/process.h"
+
+namespace slip::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Inspect, DescribesMinnow) {
+  const Finished done = run({"inspect"});
+  EXPECT_EQ(done.status, 0);
+  for (const char* part : {"qwen3_5_moe", "6 delta net, 2 attention", "routed experts", "int4",
+                           "int8 activations", "not in the index", "4,096"})
+    EXPECT_THAT(done.out, HasSubstr(part));
+  const JsonObject object = run({"inspect", "minnow", "--json"}).json();
+  EXPECT_TRUE(object.at("mtp").as_bool());
+  const auto parameters = object.at("parameters").to_number<int64_t>() +
+                          object.at("mtp_parameters").to_number<int64_t>();
+  EXPECT_NEAR(double(parameters), 38.7e6, 0.05e6);  // as its card says
+  // Everything in the three files but their headers.
+  EXPECT_NEAR(double(object.at("stored_bytes").to_number<int64_t>()), 37.8e6, 0.2e6);
+}
+
+TEST(Inspect, KnowsPublishedShapes) {
+  const JsonObject object = run({"inspect", "qwen3.5-122b-a10b", "--json"}).json();
+  EXPECT_NEAR(object.at("parameters").to_number<double>(), 122e9, 1e9);
+  EXPECT_NEAR(object.at("active_parameters").to_number<double>(), 9.5e9, 0.6e9);
+  EXPECT_EQ(object.at("memory").as_array().size(), 3u);
+}
+
+TEST(Inspect, RefusesBrokenCheckpoints) {
+  const TemporaryFolder folder;
+  const Finished empty = run({"inspect", folder.path().string()});
+  EXPECT_EQ(empty.status, 1);
+  EXPECT_THAT(empty.err, HasSubstr("config.json"));
+  for (const auto& entry : std::filesystem::directory_iterator(SLIP_SOURCE_DIR "/models/minnow"))
+    std::filesystem::create_symlink(entry.path(), folder.path() / entry.path().filename());
+  const std::filesystem::path shard = folder.path() / "model-00002-of-00002.safetensors";
+  std::filesystem::remove(shard);
+  const Finished missing = run({"inspect", folder.path().string()});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_THAT(missing.err, HasSubstr("model-00002-of-00002.safetensors"));
+  std::ofstream(shard) << "not a safetensors file";
+  const Finished broken = run({"inspect", folder.path().string()});
+  EXPECT_EQ(broken.status, 1);
+  EXPECT_THAT(broken.err, HasSubstr("model-00002-of-00002.safetensors"));
+}
+
+TEST(Doctor, ChecksTheMachine) {
+  const JsonObject object = run({"doctor", "--json"}).json();
+  EXPECT_TRUE(object.at("default_model").as_object().at("works").as_bool());
+  EXPECT_GT(object.at("all_threads").as_object().at("read_gb_per_s").to_number<double>(), 0.1);
+  EXPECT_GT(object.at("disk").as_object().at("gb_per_s").to_number<double>(), 0);
+  EXPECT_TRUE(object.contains("problems"));
+}
+
+TEST(Completions, AreScriptsThatShellsAccept) {
+  EXPECT_EQ(shell("\"$SLIP\" completions bash | bash -n").status, 0);
+  // What bash would offer after `slipstream run --gr` and `slipstream ev`.
+  const Finished offered = shell(
+      "source <(\"$SLIP\" completions bash)\n"
+      "COMP_WORDS=(slipstream run --gr) COMP_CWORD=2; _slipstream; echo \"${COMPREPLY[@]}\"\n"
+      "COMP_WORDS=(slipstream ev) COMP_CWORD=1; _slipstream; echo \"${COMPREPLY[@]}\"\n"
+      "COMP_WORDS=(slipstream eval log) COMP_CWORD=2; _slipstream; echo \"${COMPREPLY[@]}\"\n"
+      "COMP_WORDS=(slipstream eval logits --ou) COMP_CWORD=3; _slipstream; "
+      "echo \"${COMPREPLY[@]}\"");
+  EXPECT_EQ(offered.out, "--greedy\neval\nlogits\n--out\n") << offered.err;
+  for (const std::string other : {"zsh", "fish"}) {
+    const Finished done = run({"completions", other});
+    EXPECT_EQ(done.status, 0);
+    EXPECT_THAT(done.out, HasSubstr("greedy"));
+    // Where the shell is installed, let it judge.
+    EXPECT_EQ(shell("if command -v " + other + " >/dev/null; then \"$SLIP\" completions " + other +
+                    " > /tmp/slip-completions-$$ && " + other +
+                    " -n /tmp/slip-completions-$$; fi; rm -f /tmp/slip-completions-$$")
+                  .status,
+              0);
+  }
+  EXPECT_EQ(run({"completions"}).status, 2);
+  EXPECT_EQ(run({"completions", "tcsh"}).status, 2);
+}
+
+TEST(Help, EveryVerbHasIt) {
+  for (const std::string verb : {"run", "inspect", "doctor", "completions", "bench"}) {
+    const Finished done = run({verb, "--help"});
+    EXPECT_EQ(done.status, 0) << verb;
+    EXPECT_THAT(done.out, HasSubstr("Usage: slipstream " + verb));
+    EXPECT_EQ(done.err, "");
+  }
+}
+
+}  // namespace
+}  // namespace slip::e2e

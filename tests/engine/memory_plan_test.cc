@@ -1,0 +1,115 @@
+// One budget, divided before anything is loaded; every refusal says what would fit.
+#include "engine/memory_plan.h"
+
+#include "engine/engine.h"
+#include "kernels/cpu/cpu_ops.h"
+#include "tests/checkpoint/test_files.h"
+#include "tests/golden/golden_file.h"
+
+namespace slip {
+namespace {
+
+constexpr uint64_t kMb = 1'000'000;
+
+// 100 MB of weights, 10 of activations, 1 of state, 1 MB of keys and values per page (f32).
+ModelPlan model_plan() {
+  ModelPlan model;
+  model.info.max_context = 32768;
+  model.weight_bytes = 100 * kMb;
+  model.activation_bytes = 10 * kMb;
+  model.cache_specs = {
+      RecurrentSpec{
+          .value_heads = 1, .key_dim = 500, .value_dim = 500, .conv_tail = 0, .conv_channels = 0},
+      PagedKvSpec{.kv_heads = 1, .head_dim = 15625}};  // * 64 * 4 bytes = 4 MB each of K and V
+  return model;
+}
+constexpr uint64_t kPage = 8 * kMb, kFixed = 111 * kMb;
+
+TEST(MemoryPlan, DividesTheBudget) {
+  const MemoryPlan plan =
+      plan_memory(model_plan(), {.budget = kFixed + 10 * kPage, .context = 640}, 0).value();
+  EXPECT_EQ(plan.weights, 100 * kMb);
+  EXPECT_EQ(plan.activations, 10 * kMb);
+  EXPECT_EQ(plan.state, 1 * kMb);
+  EXPECT_EQ(plan.kv, 10 * kPage);
+  EXPECT_EQ(plan.context, 640);
+  EXPECT_EQ(plan.cache_size().pages, 10);
+  EXPECT_EQ(plan.total(), plan.budget);
+  for (const char* part : {"100.0 MB", "10.0 MB", "1.0 MB", "80.0 MB", "640 positions", "191.0 MB"})
+    EXPECT_THAT(plan.describe(), ::testing::HasSubstr(part));
+}
+
+TEST(MemoryPlan, ABudgetTooSmallForTheModelSaysWhatItNeeds) {
+  expect_error(plan_memory(model_plan(), {.budget = kFixed + kPage - 1}, 1u << 30),
+               {"needs 119.0 MB", "weights 100.0 MB", "--memory allows 119.0 MB"});
+  expect_error(plan_memory(model_plan(), {.budget = 50 * kMb}, 1u << 30), {"allows 50.0 MB"});
+  expect_error(plan_memory(model_plan(), {}, 600 * kMb), {"the machine has free 63.1 MB"});
+  expect_error(plan_memory(model_plan(), {}, 0), {"the machine has free 0.0 MB"});
+}
+
+TEST(MemoryPlan, AContextTooLongForTheBudgetSaysWhatFits) {
+  expect_error(
+      plan_memory(model_plan(), {.budget = kFixed + 10 * kPage + 5, .context = 641}, 1u << 30),
+      {"--ctx 641", "needs 199.0 MB", "allows 191.0 MB", "up to 640 positions"});
+}
+
+TEST(MemoryPlan, AContextBeyondTheModelIsRefused) {
+  expect_error(plan_memory(model_plan(), {.budget = uint64_t{1} << 40, .context = 32769}, 0),
+               {"--ctx 32769", "32768"});
+}
+
+TEST(MemoryPlan, WithoutAContextTakesWhatFitsUpToTheDefault) {
+  const auto context = [](uint64_t budget) {
+    return plan_memory(model_plan(), {.budget = budget}, 0).value().context;
+  };
+  EXPECT_EQ(context(kFixed + kPage), 64);
+  EXPECT_EQ(context(kFixed + 20 * kPage + 1), 1280);
+  EXPECT_EQ(context(uint64_t{1} << 40), 8192);
+  ModelPlan small = model_plan();
+  small.info.max_context = 1024;
+  EXPECT_EQ(plan_memory(small, {.budget = uint64_t{1} << 40}, 0).value().context, 1024);
+}
+
+TEST(MemoryPlan, NeverGivesMoreThanTheModelWasMadeFor) {
+  ModelPlan odd = model_plan();
+  odd.info.max_context = 1000;
+  EXPECT_LE(plan_memory(odd, {.budget = uint64_t{1} << 40}, 0).value().context, 1000);
+  EXPECT_LE(plan_memory(odd, {.budget = uint64_t{1} << 40, .context = 1000}, 0).value().context,
+            1000);
+}
+
+TEST(MemoryPlan, HalvesKeysAndValuesInBf16) {
+  const MemoryPlan plan =
+      plan_memory(model_plan(),
+                  {.budget = kFixed + 10 * kPage, .context = 1280, .kv = KvType::bf16}, 0)
+          .value();
+  EXPECT_EQ(plan.kv, 10 * kPage);
+  EXPECT_EQ(plan.total(), plan.budget);
+}
+
+TEST(MemoryPlan, TheMachineHasMemory) { EXPECT_GT(available_memory(), 1u << 20); }
+
+TEST(MemoryPlan, DescribesBytes) {
+  EXPECT_EQ(describe_bytes(0), "0.0 MB");
+  EXPECT_EQ(describe_bytes(456'700'000), "456.7 MB");
+  EXPECT_EQ(describe_bytes(12'340'000'000), "12.34 GB");
+}
+
+// What is planned is what is made.
+TEST(MemoryPlan, IsWhatLoadingTakes) {
+  ThreadPool pool(2);
+  const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
+  const ModelSource source = ModelSource::open(minnow_folder()).value();
+  EngineOptions options;
+  options.with_mtp = true;
+  options.memory.context = 300;
+  const MemoryPlan planned = Engine::plan(source, options, *ops).value();
+  const std::unique_ptr<Engine> engine = Engine::load(source, options, *ops, pool, {}).value();
+  EXPECT_EQ(engine->model().weight_bytes(), planned.weights);
+  EXPECT_EQ(engine->model().activation_bytes(), planned.activations);
+  EXPECT_EQ(engine->cache().bytes(), planned.state + planned.kv);
+  EXPECT_GE(engine->context(), 300);
+}
+
+}  // namespace
+}  // namespace slip
