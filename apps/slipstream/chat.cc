@@ -34,11 +34,13 @@ class Chat {
 
   void run() {
     const InterruptScope interrupts(InterruptScope::Again::flag);
-    LineReader reader(editor_, history_);
+    // A terminal without escape sequences stays as it is, and edits lines itself.
+    std::optional<TerminalMode> mode;
+    std::optional<LineReader> reader;
+    if (terminal_.escapes) reader.emplace(editor_, history_, mode.emplace());
     bool warned = false;  // a second Ctrl-C in a row leaves
     for (;;) {
-      InterruptScope::reset();
-      const ReadLine read = terminal_.escapes ? reader.read() : read_plain_line(editor_);
+      const ReadLine read = reader ? reader->read() : read_plain_line(editor_);
       switch (read.kind) {
         case ReadLine::Kind::end_of_input: return;
         case ReadLine::Kind::interrupted:
@@ -145,6 +147,7 @@ class Chat {
     conversation_.add_user(text);
     const Result<Answer> made = make(conversation_.messages());
     const bool stopped = InterruptScope::interrupted();
+    InterruptScope::reset();
     if (made.ok() && !made.value().empty()) {
       conversation_.add(made.value().message());
     } else {
@@ -176,7 +179,6 @@ class Chat {
     SLIP_TRY(const std::string prompt, model_.render(messages, think_));
     GenerateRequest request = options_.sampling.request(model_.defaults());
     SLIP_TRY(request.prompt, model_.encode(prompt));
-    const TerminalMode mode(TerminalMode::Kind::answering);
     if (terminal_.escapes) style_.columns = terminal_size().columns;  // windows change
     AnswerPrinter printer(style_, [](std::string_view piece) {
       return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&

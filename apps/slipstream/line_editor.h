@@ -72,9 +72,9 @@ struct ReadLine {
 // Lets a person edit lines on the terminal.
 class LineReader {
  public:
-  // Both must outlive this.
-  LineReader(const LineEditorOptions& options, const LineHistory& history)
-      : options_(options), history_(history) {}
+  // All must outlive this.
+  LineReader(const LineEditorOptions& options, const LineHistory& history, TerminalMode& mode)
+      : options_(options), history_(history), mode_(mode) {}
 
   ReadLine read();
 
@@ -84,6 +84,7 @@ class LineReader {
 
   const LineEditorOptions& options_;
   const LineHistory& history_;
+  TerminalMode& mode_;
   KeyDecoder decoder_;
   std::vector<KeyPress> ahead_;  // typed after Enter: they belong to the next line
 };

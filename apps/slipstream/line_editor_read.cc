@@ -22,6 +22,12 @@ void send(std::string_view text) {
 
 bool LineReader::read_keys(std::vector<KeyPress>& keys) {
   constexpr int kEscapeMilliseconds = 50;
+  // Ctrl-C that came as a signal, before the terminal was in the mode for editing.
+  if (InterruptScope::interrupted()) {
+    InterruptScope::reset();
+    keys = {{Key::interrupt, ""}};
+    return true;
+  }
   keys = std::exchange(ahead_, {});
   if (!keys.empty()) return true;
   if (decoder_.waiting()) {
@@ -40,11 +46,12 @@ bool LineReader::read_keys(std::vector<KeyPress>& keys) {
 }
 
 ReadLine LineReader::read() {
-  TerminalMode mode(TerminalMode::Kind::editing);
+  mode_.change(TerminalMode::Kind::editing);
   LineEditor editor(options_, history_);
   LineScreen screen;
   const auto finish = [&](ReadLine::Kind kind) {
     send(screen.leave(editor.shown(), terminal_size()));
+    mode_.change(TerminalMode::Kind::answering);
     return ReadLine{kind, editor.text()};
   };
   std::vector<KeyPress> keys;
@@ -65,7 +72,7 @@ ReadLine LineReader::read() {
           break;
         case LineEditor::Outcome::suspend:
           send(screen.leave(editor.shown(), terminal_size()));
-          mode.suspend();
+          mode_.suspend();
           break;
       }
     }
@@ -80,6 +87,7 @@ ReadLine read_plain_line(const LineEditorOptions& options) {
     const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
     if (count < 0 && errno == EINTR) {
       send("\n");
+      InterruptScope::reset();
       return {ReadLine::Kind::interrupted, text};
     }
     if (count <= 0 && text.empty()) return {ReadLine::Kind::end_of_input, ""};

@@ -11,14 +11,14 @@ namespace slip {
 namespace {
 
 constexpr std::string_view kPasteOn = "\033[?2004h";
-constexpr std::string_view kLeave = "\033[?2004l\033[0m";
+constexpr std::string_view kPasteOff = "\033[?2004l";
 
 // What signal handlers need; written before `active` is raised.
 struct SavedTerminal {
   termios before{};
   termios wanted{};
   std::atomic<bool> active{false};
-  bool pastes = false;
+  std::atomic<bool> pastes{false};
 };
 SavedTerminal saved;
 std::atomic<bool> interrupt_flag{false};
@@ -34,14 +34,14 @@ void write_all(std::string_view text) {
 // Only calls that are allowed in a signal handler.
 void restore_terminal() {
   if (!saved.active.load()) return;
-  if (saved.pastes) write_all(kLeave);
+  if (saved.pastes.load()) write_all(kPasteOff);
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &saved.before);
 }
 
 void apply_terminal() {
   if (!saved.active.load()) return;
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &saved.wanted);
-  if (saved.pastes) write_all(kPasteOn);
+  if (saved.pastes.load()) write_all(kPasteOn);
 }
 
 void raise_by_default(int signal_number) {
@@ -101,30 +101,37 @@ TerminalSize terminal_size() {
   return result;
 }
 
-TerminalMode::TerminalMode(Kind kind) : kind_(kind) { enter(); }
+TerminalMode::TerminalMode() {
+  if (::tcgetattr(STDIN_FILENO, &saved.before) != 0) return;  // not a terminal: nothing to do
+  saved.wanted = saved.before;
+  saved.active.store(true);
+  for (const int number : kDeadlySignals) handle(number, on_deadly_signal);
+  handle(SIGTSTP, on_stop);
+  change(Kind::answering);
+}
 
 TerminalMode::~TerminalMode() {
   if (!saved.active.load()) return;
   restore_terminal();
+  saved.pastes.store(false);
   saved.active.store(false);
   for (const int number : kDeadlySignals) ::signal(number, SIG_DFL);
   ::signal(SIGTSTP, SIG_DFL);
 }
 
-void TerminalMode::enter() {
-  if (::tcgetattr(STDIN_FILENO, &saved.before) != 0) return;  // not a terminal: nothing to do
-  saved.wanted = saved.before;
-  saved.wanted.c_lflag &= ~tcflag_t(ICANON | ECHO);
-  saved.wanted.c_cc[VMIN] = 1;
-  saved.wanted.c_cc[VTIME] = 0;
-  if (kind_ == Kind::editing) {
-    saved.wanted.c_lflag &= ~tcflag_t(ISIG | IEXTEN);
-    saved.wanted.c_iflag &= ~tcflag_t(IXON | ICRNL | INLCR);
+void TerminalMode::change(Kind kind) {
+  if (!saved.active.load()) return;
+  const bool editing = kind == Kind::editing;
+  termios modes = saved.before;
+  modes.c_lflag &= ~tcflag_t(ICANON | ECHO);
+  modes.c_cc[VMIN] = 1;
+  modes.c_cc[VTIME] = 0;
+  if (editing) {
+    modes.c_lflag &= ~tcflag_t(ISIG | IEXTEN);
+    modes.c_iflag &= ~tcflag_t(IXON | ICRNL | INLCR);
   }
-  saved.pastes = kind_ == Kind::editing;
-  saved.active.store(true);
-  for (const int number : kDeadlySignals) handle(number, on_deadly_signal);
-  handle(SIGTSTP, on_stop);
+  saved.wanted = modes;
+  if (saved.pastes.exchange(editing) && !editing) write_all(kPasteOff);
   apply_terminal();
 }
 

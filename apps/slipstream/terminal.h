@@ -35,25 +35,24 @@ struct Styles {
   std::string_view dim, bold, red, plain;
 };
 
-// Puts the terminal on standard input into a mode for as long as it lives. At most one at a time.
+// Holds the terminal on standard input in one of two modes for as long as it lives; never in the
+// usual one between them, where the terminal itself would swallow keys that are typed ahead. At
+// most one at a time.
 class TerminalMode {
  public:
   enum class Kind {
     editing,    // every key arrives at once, Ctrl-C and Ctrl-Z as keys; pastes are bracketed
     answering,  // nothing is echoed, so that keys do not mix with an answer; Ctrl-C is a signal
   };
-  explicit TerminalMode(Kind kind);
+  TerminalMode();  // answering
   ~TerminalMode();
   TerminalMode(const TerminalMode&) = delete;
   TerminalMode& operator=(const TerminalMode&) = delete;
 
+  void change(Kind kind);
+
   // Stops the program as Ctrl-Z does, with the terminal as it was, and comes back after `fg`.
   void suspend();
-
- private:
-  void enter();
-
-  Kind kind_;
 };
 
 // While it lives, Ctrl-C raises a flag instead of ending the program.

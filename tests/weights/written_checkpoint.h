@@ -20,8 +20,8 @@ class WrittenCheckpoint {
   template <class T>
   WrittenCheckpoint& add(const std::string& name, StoredType type, std::vector<int64_t> shape,
                          const std::vector<T>& values) {
-    bytes_.emplace_back(values.size() * sizeof(T));
-    std::memcpy(bytes_.back().data(), values.data(), bytes_.back().size());
+    const auto bytes = std::as_bytes(std::span(values));
+    bytes_.emplace_back(bytes.begin(), bytes.end());
     tensors_.push_back({name, type, std::move(shape), bytes_.back()});
     return *this;
   }
