@@ -11,16 +11,17 @@
 namespace slip {
 namespace {
 
-// Far beyond any last-level cache that a pair of cores sees.
+// Far beyond the last-level cache of most machines, and beyond that of two cores.
 constexpr size_t kProbeBytes = size_t{512} << 20;
+constexpr size_t kGlanceBytes = size_t{128} << 20;
 
 // Each thread reads slices of its own; repeated until the time is used, the best pass counts.
-double read_rate(ThreadPool& pool, const Loops& loops, double seconds) {
-  const Buffer buffer(Device::cpu, kProbeBytes);
+double read_rate(ThreadPool& pool, const Loops& loops, size_t bytes, double seconds) {
+  const Buffer buffer(Device::cpu, bytes, Pages::huge);
   constexpr int64_t kSlices = 64;
-  constexpr size_t kSlice = kProbeBytes / kSlices;
+  const size_t slice = bytes / kSlices;
   pool.run(kSlices, [&](int64_t i, int) {  // touch the pages: untouched ones all read one zero page
-    std::memset(buffer.data() + size_t(i) * kSlice, 0x11, kSlice);
+    std::memset(buffer.data() + size_t(i) * slice, 0x11, slice);
   });
   std::atomic<uint64_t> sink{0};
   double best = 0;
@@ -28,9 +29,9 @@ double read_rate(ThreadPool& pool, const Loops& loops, double seconds) {
   do {
     const Stopwatch pass;
     pool.run(kSlices, [&](int64_t i, int) {
-      sink += loops.read_bytes(buffer.data() + size_t(i) * kSlice, kSlice);
+      sink += loops.read_bytes(buffer.data() + size_t(i) * slice, slice);
     });
-    best = std::max(best, double(kProbeBytes) / pass.seconds());
+    best = std::max(best, double(bytes) / pass.seconds());
   } while (total.seconds() < seconds);
   return best;
 }
@@ -54,8 +55,12 @@ Roofs measure_roofs(ThreadPool& pool, Isa isa, double seconds) {
   const Loops& loops = loops_for(isa);
   Roofs roofs;
   roofs.int8_products_per_second = product_rate(pool, loops, seconds / 4);
-  roofs.read_bytes_per_second = read_rate(pool, loops, seconds * 3 / 4);
+  roofs.read_bytes_per_second = read_rate(pool, loops, kProbeBytes, seconds * 3 / 4);
   return roofs;
+}
+
+double glance_at_bandwidth(ThreadPool& pool, Isa isa) {
+  return read_rate(pool, loops_for(isa), kGlanceBytes, 0.02);
 }
 
 }  // namespace slip

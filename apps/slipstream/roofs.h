@@ -14,4 +14,7 @@ struct Roofs {
 // The best of several passes; about `seconds` in all.
 Roofs measure_roofs(ThreadPool& pool, Isa isa, double seconds);
 
+// Only the memory's speed, and in a moment (about 50 ms): for the line under an answer.
+double glance_at_bandwidth(ThreadPool& pool, Isa isa);
+
 }  // namespace slip

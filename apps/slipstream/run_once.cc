@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "eval.h"
+#include "roofs.h"
 #include "run_answer.h"
 #include "run_model.h"
 #include "run_stats.h"
@@ -122,8 +123,10 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
   const bool show_stats = options.stats || (terminal.error && !options.json);
   if (show_stats && !options.quiet) {
     const Styles styles(terminal.colors && terminal.error);
-    std::string line = describe_stats(answer.result, decode_traffic(model.engine(), answer.result),
-                                      model.load_seconds());
+    DecodeTraffic traffic = decode_traffic(model.engine(), answer.result);
+    traffic.share_of_bandwidth =
+        traffic.bytes_per_second / glance_at_bandwidth(*model.backend().pool, model.backend().isa);
+    std::string line = describe_stats(answer.result, traffic, model.load_seconds());
     if (!request.sampling.greedy()) line += cat(" · seed ", request.sampling.seed);
     std::fprintf(stderr, "%s%s%s%s\n", terminal.error && terminal.output ? "\n" : "",
                  styles.dim.data(), line.c_str(), styles.plain.data());

@@ -55,7 +55,9 @@ std::string describe_stats(const GenerateResult& result, const DecodeTraffic& tr
     text += cat(" · ", describe_rate(megabytes), " MB/token, ",
                 describe_rate(traffic.bytes_per_second / 1e9), " GB/s");
     if (traffic.share_of_bandwidth)
-      text += format(", %.0f %% of the measured bandwidth", 100 * *traffic.share_of_bandwidth);
+      text +=
+          format(", %.0f %% of the measured memory bandwidth%s", 100 * *traffic.share_of_bandwidth,
+                 *traffic.share_of_bandwidth > 1 ? " (out of the cache)" : "");
   }
   return text;
 }

@@ -57,7 +57,7 @@ CacheCost cache_cost(std::span<const CacheSpec> specs, KvType type) {
 
 Cache::Cache(std::span<const CacheSpec> specs, KvType type, const CacheSize& size) {
   const auto tensor = [&](DType dtype, const Shape& shape) {
-    buffers_.emplace_back(Device::cpu, size_t(shape.count()) * bytes_per_value(dtype));
+    buffers_.emplace_back(Device::cpu, size_t(shape.count()) * bytes_per_value(dtype), Pages::huge);
     return buffers_.back().view(dtype, shape);
   };
   for (const CacheSpec& spec : specs) {

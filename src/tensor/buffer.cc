@@ -8,22 +8,22 @@
 namespace slip {
 namespace {
 
-constexpr size_t kHugePageThreshold = size_t{2} << 20;
+constexpr size_t kHugePage = size_t{2} << 20;
 
 // mmap gives zeroed pages lazily, so that a planned but unused cache costs no memory yet.
-std::byte* map_pages(size_t bytes) {
+std::byte* map_pages(size_t bytes, Pages pages) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) throw std::bad_alloc();
-  if (bytes >= kHugePageThreshold) ::madvise(data, bytes, MADV_HUGEPAGE);
+  if (pages == Pages::huge && bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);
   return static_cast<std::byte*>(data);
 }
 
 }  // namespace
 
-Buffer::Buffer(Device device, size_t bytes) : size_(bytes) {
+Buffer::Buffer(Device device, size_t bytes, Pages pages) : size_(bytes) {
   check(device == Device::cpu, "Buffer: unknown device");
   check(!NoAllocScope::active(), "a Buffer of ", bytes, " bytes was made inside a step");
-  if (bytes > 0) data_ = map_pages(bytes);
+  if (bytes > 0) data_ = map_pages(bytes, pages);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept { *this = std::move(other); }

@@ -10,11 +10,15 @@ namespace slip {
 
 enum class Device : uint8_t { cpu };
 
+// Huge pages make long streams (weights, keys and values) faster, and cost 2 MB of zeroing each
+// when first touched; scratch of which a step may use a corner is better off without.
+enum class Pages : uint8_t { normal, huge };
+
 class Buffer {
  public:
   Buffer() = default;
-  // Zeroed, aligned to 64 bytes; those of 2 MB and more ask for huge pages.
-  Buffer(Device device, size_t bytes);
+  // Zeroed, aligned to a page.
+  Buffer(Device device, size_t bytes, Pages pages = Pages::normal);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   Buffer(const Buffer&) = delete;

@@ -47,7 +47,7 @@ Result<uint64_t> WeightTable::plan(WeightSource& source, const Ops& ops) {
 Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& pool,
                                  const LoadProgress& progress) {
   SLIP_TRY([[maybe_unused]] const uint64_t planned, plan(source, ops));
-  Buffer storage(Device::cpu, total_bytes_);
+  Buffer storage(Device::cpu, total_bytes_, Pages::huge);
 
   for (const Vector& vector : vectors_) {
     const View view = storage.view(DType::f32, vector.shape, vector.offset);

@@ -77,9 +77,7 @@ TEST(ThreadPool, IdleUsesNoCpu) {
   EXPECT_LT(cpu_seconds() - before, 0.02);
 }
 
-TEST(AvailableThreads, IsPositive) {
-  EXPECT_GE(available_threads(), 1);
-}
+TEST(AvailableThreads, IsPositive) { EXPECT_GE(available_threads(), 1); }
 
 }  // namespace
 }  // namespace slip

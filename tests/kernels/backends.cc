@@ -53,7 +53,9 @@ std::vector<NamedOps> backends_under_test() {
                       .make = [] { return std::make_unique<RefInt8Ops>(); },
                       .tolerance = {.int8_activations = true}});
   for (const Isa isa : available_isas()) {
-    const char* name = isa == Isa::avx512 ? "cpu_avx512" : isa == Isa::avx2 ? "cpu_avx2" : "cpu_portable";
+    const char* name = isa == Isa::avx512 ? "cpu_avx512"
+                       : isa == Isa::avx2 ? "cpu_avx2"
+                                          : "cpu_portable";
     backends.push_back({.name = name,
                         .make = [isa] { return make_test_cpu_ops(isa); },
                         .tolerance = {.int8_activations = true}});

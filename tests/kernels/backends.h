@@ -29,9 +29,7 @@ struct NamedOps {
   OpTolerance tolerance;
 };
 
-inline std::ostream& operator<<(std::ostream& out, const NamedOps& ops) {
-  return out << ops.name;
-}
+inline std::ostream& operator<<(std::ostream& out, const NamedOps& ops) { return out << ops.name; }
 
 std::vector<NamedOps> backends_under_test();
 

@@ -109,9 +109,7 @@ struct DeltaCase {
   }
 };
 
-float plain_sigmoid(float x) {
-  return 1 / (1 + std::exp(-x));
-}
+float plain_sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
 std::vector<float> plain_unit(const float* x, int64_t dim) {
   float sum = 0;

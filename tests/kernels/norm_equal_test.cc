@@ -12,9 +12,7 @@ constexpr int64_t kDims[] = {1, 3, 8, 15, 16, 17, 64, 127, 384, 1025};
 constexpr float kEps = 1e-6f;
 
 // A sum of `dim` squares, its root, and three products.
-double norm_error(int64_t dim) {
-  return (double(dim) / 2 + 8) * kRoundoff;
-}
+double norm_error(int64_t dim) { return (double(dim) / 2 + 8) * kRoundoff; }
 
 TEST_P(NormEqual, RmsNorm) {
   Rng rng(1);

@@ -34,21 +34,11 @@ void fill_values(const Weight& weight, Fill fill, Rng& rng) {
   auto* as_u16 = reinterpret_cast<uint16_t*>(weight.values.data);
   for (int64_t i = 0; i < count; ++i) {
     switch (weight.info.format) {
-      case WeightFormat::f32:
-        weight.values.f32()[i] = random_value(fill, rng);
-        break;
-      case WeightFormat::bf16:
-        as_u16[i] = float_to_bf16(random_value(fill, rng));
-        break;
-      case WeightFormat::f16:
-        as_u16[i] = float_to_f16(random_value(fill, rng));
-        break;
-      case WeightFormat::fp8_block:
-        as_u8[i] = float_to_fp8(10 * random_value(fill, rng));
-        break;
-      case WeightFormat::int8_row:
-        as_u8[i] = uint8_t(random_code(fill, 127, rng));
-        break;
+      case WeightFormat::f32: weight.values.f32()[i] = random_value(fill, rng); break;
+      case WeightFormat::bf16: as_u16[i] = float_to_bf16(random_value(fill, rng)); break;
+      case WeightFormat::f16: as_u16[i] = float_to_f16(random_value(fill, rng)); break;
+      case WeightFormat::fp8_block: as_u8[i] = float_to_fp8(10 * random_value(fill, rng)); break;
+      case WeightFormat::int8_row: as_u8[i] = uint8_t(random_code(fill, 127, rng)); break;
       case WeightFormat::int4_group: {
         const auto code = [&] {
           if (fill == Fill::random) return int(rng.integer(0, 15));

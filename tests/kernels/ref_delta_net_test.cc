@@ -14,9 +14,7 @@ Span span_of(int64_t first_row, int64_t rows, int32_t slot) {
   return {.first_row = first_row, .rows = rows, .start = 0, .state_slot = slot, .pages = {}};
 }
 
-double silu(double x) {
-  return x / (1 + std::exp(-x));
-}
+double silu(double x) { return x / (1 + std::exp(-x)); }
 
 TEST(RefCausalConv, LastWeightMeetsTheCurrentToken) {
   // One channel, an impulse of 1 at row 1: the outputs are the weights, last one first.

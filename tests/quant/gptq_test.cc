@@ -56,9 +56,7 @@ struct Unpacked {
   Weight weight;
 };
 
-std::string failure_of(const Status& status) {
-  return status.ok() ? "" : status.failure().message;
-}
+std::string failure_of(const Status& status) { return status.ok() ? "" : status.failure().message; }
 
 TEST(UnpackGptq, EqualsTheIndexFormula) {
   for (const int group : {32, 64, 128}) {

@@ -11,17 +11,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-JsonArray array_of(const std::string& text) {
-  return parse_json(text, "test").value().get_array();
-}
+JsonArray array_of(const std::string& text) { return parse_json(text, "test").value().get_array(); }
 
 ChatTemplate template_of(const std::string& text) {
   return ChatTemplate::from_text(text, "test").value();
 }
 
-ChatTemplate minnow() {
-  return ChatTemplate::load(SLIP_SOURCE_DIR "/models/minnow").value();
-}
+ChatTemplate minnow() { return ChatTemplate::load(SLIP_SOURCE_DIR "/models/minnow").value(); }
 
 TEST(ChatTemplate, RendersTheGoldens) {
   const ChatTemplate chat = minnow();

@@ -8,9 +8,7 @@
 namespace slip {
 namespace {
 
-Tokenizer minnow() {
-  return Tokenizer::load(SLIP_SOURCE_DIR "/models/minnow").value();
-}
+Tokenizer minnow() { return Tokenizer::load(SLIP_SOURCE_DIR "/models/minnow").value(); }
 
 // The shape of Gemma's: characters, U+2581 for a space, unknown characters as byte tokens.
 Tokenizer byte_fallback() {

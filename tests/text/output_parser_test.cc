@@ -21,12 +21,8 @@ struct Parsed {
   void add(const std::vector<OutputEvent>& events) {
     for (const OutputEvent& event : events) {
       switch (event.kind) {
-        case OutputEvent::Kind::reasoning:
-          reasoning += event.text;
-          break;
-        case OutputEvent::Kind::content:
-          content += event.text;
-          break;
+        case OutputEvent::Kind::reasoning: reasoning += event.text; break;
+        case OutputEvent::Kind::content: content += event.text; break;
         case OutputEvent::Kind::tool_call_start:
           EXPECT_EQ(event.index, static_cast<int>(calls.size()));
           calls.push_back({event.text, ""});
@@ -87,12 +83,8 @@ Parsed parse(std::string_view text, bool in_reasoning) {
   return whole;
 }
 
-Parsed thinking(std::string_view text) {
-  return parse(text, true);
-}
-Parsed answering(std::string_view text) {
-  return parse(text, false);
-}
+Parsed thinking(std::string_view text) { return parse(text, true); }
+Parsed answering(std::string_view text) { return parse(text, false); }
 
 constexpr std::string_view kCall =
     "<tool_call>\n<function=f>\n<parameter=text>\nOslo\n</parameter>\n</function>\n</tool_call>";

@@ -21,12 +21,8 @@ std::vector<std::string> split(size_t (*piece_end)(std::string_view, size_t),
   }
   return pieces;
 }
-std::vector<std::string> qwen2(const std::string& text) {
-  return split(qwen2_piece_end, text);
-}
-std::vector<std::string> qwen35(const std::string& text) {
-  return split(qwen35_piece_end, text);
-}
+std::vector<std::string> qwen2(const std::string& text) { return split(qwen2_piece_end, text); }
+std::vector<std::string> qwen35(const std::string& text) { return split(qwen35_piece_end, text); }
 
 TEST(PreTokenizer, WordsTakeOneCharacterBeforeThem) {
   EXPECT_THAT(qwen35("Hello world, (foo) _bar"),

@@ -4,7 +4,8 @@
 // int4: a chunk is 64 bytes = 16 outputs x 8 inputs. Byte 4 * lane + j holds input j of the chunk
 // in its low and input j + 4 in its high nibble, as code + 8, so unsigned.
 // int8: a chunk is 64 bytes = 16 outputs x 4 inputs, signed.
-// x: per four inputs four high bytes, then four low bytes; a value is 256 * high + low.
+// x: per four inputs four high bytes, then four low bytes; a value is 256 * high + low, so that the
+// byte instruction runs twice and the two sums are joined.
 #pragma once
 
 #include <cstring>
@@ -14,10 +15,22 @@
 namespace slip {
 namespace {
 
+// Rows that share unpacked weights: with four chains each they fill the registers.
+constexpr int kInt4Rows = 4;
+
 inline __m512i broadcast4(const int8_t* p) {
   int32_t four;
   std::memcpy(&four, p, 4);
   return _mm512_set1_epi32(four);
+}
+// Integral values of at most 16 bits, as the dot products want them.
+inline void store_activations(int8_t* p, F32x16 values) {
+  const __m512i v = _mm512_cvtps_epi32(values);
+  const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(v, _mm512_set1_epi32(128)), 8);
+  const __m512i low = _mm512_sub_epi32(v, _mm512_slli_epi32(high, 8));
+  const __m128i h = _mm512_cvtepi32_epi8(high), l = _mm512_cvtepi32_epi8(low);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_unpacklo_epi32(h, l));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 16), _mm_unpackhi_epi32(h, l));
 }
 inline __m512i join_bytes(__m512i high, __m512i low) {
   return _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);

@@ -1,15 +1,27 @@
 // Integer dot products in plain C++. See dot_avx512.h for the data layout.
 #pragma once
 
+#include <cstring>
+
 #include "kernels/cpu/simd/vec_portable.h"
 
 namespace slip {
 namespace {
 
-// Activation i of a row: 256 * high + low.
+// Rows that share unpacked weights.
+constexpr int kInt4Rows = 2;
+
+// Integral values of at most 16 bits, as the dot products want them.
+inline void store_activations(int8_t* p, const F32x16& values) {
+  for (int i = 0; i < 16; ++i) {
+    const auto value = int16_t(values.v[i]);
+    std::memcpy(p + 2 * i, &value, 2);
+  }
+}
 inline int32_t activation(const int8_t* x, int64_t i) {
-  const int8_t* four = x + i / 4 * 8 + i % 4;
-  return 256 * four[0] + four[4];
+  int16_t value;
+  std::memcpy(&value, x + 2 * i, 2);
+  return value;
 }
 
 template <int T>

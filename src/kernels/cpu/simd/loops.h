@@ -16,18 +16,18 @@ inline constexpr int64_t kLanes = 16;
 // Inputs that share a scale when activations are rounded.
 inline constexpr int64_t kActivationGroup = 128;
 
-// Integer weights multiply activations of 16 bits, as two bytes: value = 256 * high + low. One byte
-// would cost half the products and a third of the top choices of a small model their certainty; two
-// are as good as float (docs/perf-log.md, "activations").
+// Integer weights multiply activations of 16 bits. One byte would cost half the products, and it
+// changes the top choice of one position in thirty of a small model; two are as good as float
+// (docs/adr/0003-activations-in-two-bytes.md).
 inline constexpr float kActivationSteps = 127 * 256;
 inline constexpr int kBytesPerActivation = 2;
 
 // One row of activations, as f32 and, for integer weights, rounded.
 struct RowInput {
   const float* values;
-  const int8_t* codes;  // per four inputs: four high bytes, then four low bytes
+  const int8_t* codes;  // two bytes per input, in the order that dot_<isa>.h likes
   const float* scales;  // [groups]
-  const int32_t* sums;  // [groups], of 256 * high + low
+  const int32_t* sums;  // [groups], of the rounded values
 };
 
 // Blocks [first_block, first_block + blocks) of 16 outputs, for `row_count` rows:

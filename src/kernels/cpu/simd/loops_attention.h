@@ -130,8 +130,8 @@ inline void attend_queries(const AttentionPage& page, const Source& keys, const 
   for (int a = 0; a < Q; ++a)
     visible = page.positions[query + a] > visible ? page.positions[query + a] : visible;
   int64_t position = 0;
-  for (; position + 2 <= visible; position += 2)
-    score_block<Q, 2>(page, keys, query, position, scores);
+  for (; position + 3 <= visible; position += 3)
+    score_block<Q, 3>(page, keys, query, position, scores);
   for (; position < visible; ++position) score_block<Q, 1>(page, keys, query, position, scores);
   float rescale[Q];
   for (int a = 0; a < Q; ++a) rescale[a] = soften(page, query + a, scores + a * kMaxPageSlice);

@@ -168,7 +168,8 @@ inline void int8_tile(const LinearTile& tile, int64_t block, int64_t row) {
 void linear_int4(const LinearTile& tile) {
   for (int64_t block = 0; block < tile.blocks; ++block) {
     int64_t row = 0;
-    for (; row + 4 <= tile.row_count; row += 4) int4_tile<4>(tile, block, row);
+    for (; row + kInt4Rows <= tile.row_count; row += kInt4Rows)
+      int4_tile<kInt4Rows>(tile, block, row);
     for (; row + 2 <= tile.row_count; row += 2) int4_tile<2>(tile, block, row);
     for (; row < tile.row_count; ++row) int4_tile<1>(tile, block, row);
   }

@@ -127,11 +127,8 @@ void quantize_row(const float* x, int64_t count, int64_t group, int8_t* codes, f
       // Rounding of 1 / scale could push the peak past the last step.
       F32x16 v = mul(load_part(x + begin + i, valid), inverse);
       v = round_even(max(min(v, bound), sub(zero(), bound)));
-      const F32x16 high = round_even(mul(v, set1(1.0f / 256)));
-      // -128 has no opposite among bytes, and a kernel flips signs; -127 is one step off.
-      const F32x16 low = max(fma(high, set1(-256.0f), v), set1(-127.0f));
-      store_byte_pairs(codes + 2 * (begin + i), high, min(low, set1(127.0f)));
-      total = add(total, fma(high, set1(256.0f), min(low, set1(127.0f))));
+      store_activations(codes + 2 * (begin + i), v);
+      total = add(total, v);
     });
     scales[g] = scale;
     sums[g] = int32_t(sum(total));

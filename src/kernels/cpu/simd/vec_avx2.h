@@ -95,18 +95,5 @@ inline F32x16 load_fp8_over_256(const uint8_t* p) {
           _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1))};
 }
 
-inline __m128i to_int8(F32x16 x) {
-  const __m256i lo = _mm256_cvtps_epi32(x.lo), hi = _mm256_cvtps_epi32(x.hi);
-  const __m128i lo16 = _mm_packs_epi32(_mm256_castsi256_si128(lo), _mm256_extracti128_si256(lo, 1));
-  const __m128i hi16 = _mm_packs_epi32(_mm256_castsi256_si128(hi), _mm256_extracti128_si256(hi, 1));
-  return _mm_packs_epi16(lo16, hi16);
-}
-// Integral values in [-127, 127] as bytes: four of `high`, four of `low`, and so on.
-inline void store_byte_pairs(int8_t* p, F32x16 high, F32x16 low) {
-  const __m128i h = to_int8(high), l = to_int8(low);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_unpacklo_epi32(h, l));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 16), _mm_unpackhi_epi32(h, l));
-}
-
 }  // namespace
 }  // namespace slip

@@ -58,13 +58,5 @@ inline F32x16 load_fp8_over_256(const uint8_t* p) {
   return _mm512_cvtph_ps(_mm256_or_si256(sign, rest));
 }
 
-// Integral values in [-127, 127] as bytes: four of `high`, four of `low`, and so on.
-inline void store_byte_pairs(int8_t* p, F32x16 high, F32x16 low) {
-  const __m128i h = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(high));
-  const __m128i l = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(low));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_unpacklo_epi32(h, l));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 16), _mm_unpackhi_epi32(h, l));
-}
-
 }  // namespace
 }  // namespace slip

@@ -90,13 +90,5 @@ inline F32x16 load_fp8_over_256(const uint8_t* p) {
       [&](int i) { return f16_to_float(uint16_t(((p[i] & 0x80) << 8) | ((p[i] & 0x7f) << 7))); });
 }
 
-// Integral values in [-127, 127] as bytes: four of `high`, four of `low`, and so on.
-inline void store_byte_pairs(int8_t* p, const F32x16& high, const F32x16& low) {
-  for (int i = 0; i < 16; ++i) {
-    p[i / 4 * 8 + i % 4] = int8_t(high.v[i]);
-    p[i / 4 * 8 + 4 + i % 4] = int8_t(low.v[i]);
-  }
-}
-
 }  // namespace
 }  // namespace slip
