@@ -13,7 +13,10 @@ ModelOptions model_options(const EngineOptions& options, int64_t context) {
 
 Result<MemoryPlan> Engine::plan(const ModelSource& source, const EngineOptions& options,
                                 const Ops& ops) {
-  SLIP_TRY(const ModelPlan model, source.plan(model_options(options, 0), ops));
+  SLIP_TRY(ModelPlan model, source.plan(model_options(options, 0), ops));
+  model.activation_bytes += uint64_t(options.logit_rows * model.info.vocabulary) * sizeof(float);
+  if (model.info.has_mtp)
+    model.activation_bytes += uint64_t(options.max_rows * model.info.hidden) * sizeof(float);
   return plan_memory(model, options.memory, available_memory());
 }
 

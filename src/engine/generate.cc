@@ -69,11 +69,11 @@ Result<GenerateResult> generate(Session& session, const Tokenizer* tokenizer,
   };
 
   const Stopwatch decode_clock;
-  for (;;) {
-    if (request.max_tokens >= 0 && int64_t(result.ids.size()) >= request.max_tokens) {
-      result.finish = FinishReason::max_tokens;
-      break;
-    }
+  const auto enough = [&] {
+    return request.max_tokens >= 0 && int64_t(result.ids.size()) >= request.max_tokens;
+  };
+  if (enough()) result.finish = FinishReason::max_tokens;
+  while (!enough()) {
     const int32_t id = sampler.next(session.logits());
     if (std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end()) {
       result.finish = FinishReason::stop_token;
@@ -86,6 +86,10 @@ Result<GenerateResult> generate(Session& session, const Tokenizer* tokenizer,
     }
     if (stream.stopped()) {
       result.finish = FinishReason::stop_string;
+      break;
+    }
+    if (enough()) {
+      result.finish = FinishReason::max_tokens;
       break;
     }
     if (!session.has_room()) {

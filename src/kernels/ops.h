@@ -35,6 +35,8 @@ class Ops {
   virtual size_t packed_bytes(const WeightInfo& info) const = 0;
   virtual Weight pack(const Weight& plain, std::span<std::byte> storage) = 0;
 
+  // Scratch for steps of this size; scratch_bytes() is what reserve() will take.
+  virtual size_t scratch_bytes(const StepLimits& limits) const = 0;
   virtual void reserve(const StepLimits& limits) = 0;
 
   virtual void embed(const EmbedArgs& args) = 0;

@@ -40,8 +40,8 @@ std::vector<std::string> ModelSource::notes() const {
 
 std::unique_ptr<WeightSource> ModelSource::weight_source(bool with_mtp) const {
   if (!checkpoint_) return std::make_unique<SyntheticSource>(autoround_format);
-  return std::make_unique<CheckpointSource>(*checkpoint_,
-                                            qwen3_5::ignored_prefixes(prefixes_, with_mtp));
+  return std::make_unique<CheckpointSource>(
+      *checkpoint_, qwen3_5::ignored_prefixes(config_, prefixes_, with_mtp));
 }
 
 Result<ModelPlan> ModelSource::plan(const ModelOptions& options, const Ops& ops) const {
@@ -55,7 +55,9 @@ Result<ModelPlan> ModelSource::plan(const ModelOptions& options, const Ops& ops)
   plan.info = qwen3_5::model_info(config_, with_mtp);
   plan.cache_specs = qwen3_5::cache_specs(config_, with_mtp);
   plan.weights = table.placed();
-  plan.activation_bytes = qwen3_5::activation_bytes(config_, options.max_rows);
+  plan.activation_bytes =
+      qwen3_5::activation_bytes(config_, options.max_rows) +
+      ops.scratch_bytes(qwen3_5::step_limits(config_, options.max_rows, config_.max_context));
   return plan;
 }
 

@@ -106,7 +106,12 @@ TEST(MemoryPlan, IsWhatLoadingTakes) {
   const MemoryPlan planned = Engine::plan(source, options, *ops).value();
   const std::unique_ptr<Engine> engine = Engine::load(source, options, *ops, pool, {}).value();
   EXPECT_EQ(engine->model().weight_bytes(), planned.weights);
-  EXPECT_EQ(engine->model().activation_bytes(), planned.activations);
+  // Activations, and what engine and backend need beside them: logits, hidden states, scratch.
+  const ModelInfo& info = engine->model().info();
+  EXPECT_GE(planned.activations,
+            engine->model().activation_bytes() +
+                4 * uint64_t(info.vocabulary + options.max_rows * info.hidden));
+  EXPECT_LT(planned.activations, 2 * engine->model().activation_bytes());
   EXPECT_EQ(engine->cache().bytes(), planned.state + planned.kv);
   EXPECT_GE(engine->context(), 300);
 }

@@ -47,10 +47,10 @@ std::string Differences::describe() const {
 void Differences::expect_within(Arithmetic arithmetic) const {
   switch (arithmetic) {
     case Arithmetic::float32: EXPECT_LE(largest(), 1e-3) << describe(); return;
-    case Arithmetic::int8_activations:
-      EXPECT_LE(rms(), 0.4) << describe();
-      EXPECT_LE(percentile(0.99), 1.6) << describe();
-      EXPECT_GE(same_choice(), 0.965) << describe();
+    case Arithmetic::int16_activations:
+      EXPECT_LE(rms(), 0.05) << describe();
+      EXPECT_LE(percentile(0.99), 0.05) << describe();
+      EXPECT_GE(same_choice(), 0.995) << describe();
       return;
   }
 }

@@ -142,7 +142,7 @@ TEST(MinnowHybrid, LogitsAndDraftsOnTheFastBackend) {
   const TempFolder folder;
   write_hybrid(folder.path());
   LoadedModel model(folder.path(), best_backend(), {.with_mtp = true});
-  expect_form(model, "hybrid", Arithmetic::int8_activations);
+  expect_form(model, "hybrid", Arithmetic::int16_activations);
 }
 
 TEST(MinnowHybrid, ReferenceLogits) {

@@ -90,32 +90,18 @@ TEST_P(MinnowInt4, LogitsOfPrompts) {
   std::vector<std::string> prompts = {"story", "docs_page"};
   if (!slow()) prompts.insert(prompts.end(), {"tool_call", "needle_1500"});
   const Differences all = compare_prompts(model, prompts);
-  all.expect_within(Arithmetic::int8_activations);
+  all.expect_within(Arithmetic::int16_activations);
   RecordProperty("differences", all.describe());
 }
 
-// Rounding decides close choices, so the continuation itself may leave the golden one; along the
-// golden text the choices must agree as often as those of the prompts.
-TEST_P(MinnowInt4, ChoicesAlongGreedyContinuations) {
+TEST_P(MinnowInt4, GreedyContinuations) {
   LoadedModel model(minnow_folder(), GetParam());
-  int64_t steps = 0, same = 0;
   std::vector<std::string> prompts = {"story", "sum_think", "json", "code"};
   if (!slow()) prompts.insert(prompts.end(), {"tool_call", "tool_answer"});
-  for (const std::string& name : prompts) {
-    std::vector<int32_t> ids = prompt_ids(name);
-    const size_t prompt = ids.size();
-    const std::vector<int32_t> golden = goldens().ints(name + ".greedy_ids");
-    const std::vector<float> margins = goldens().floats(name + ".greedy_margin");
-    ids.insert(ids.end(), golden.begin(), golden.end());
-    const LogitRows found = model.logits(ids);
-    for (size_t i = 0; i < golden.size(); ++i, ++steps)
-      same += argmax(found.row(int64_t(prompt + i) - 1)) == golden[i];
-    // The first token decides between kinds of answers and has a margin beyond rounding.
-    if (margins[0] > 1.6f) {
-      EXPECT_EQ(argmax(found.row(int64_t(prompt) - 1)), golden[0]) << name;
-    }
-  }
-  EXPECT_GE(double(same), 0.965 * double(steps)) << same << " of " << steps;
+  for (const std::string& name : prompts)
+    expect_same_until_undecided(model.greedy(prompt_ids(name), 64),
+                                goldens().ints(name + ".greedy_ids"),
+                                goldens().floats(name + ".greedy_margin"));
 }
 
 TEST_P(MinnowInt4, Drafts) {

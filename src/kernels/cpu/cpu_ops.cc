@@ -13,18 +13,36 @@ std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, Isa isa) {
   return std::make_unique<CpuOps>(pool, isa);
 }
 
+namespace {
+
+size_t thread_scratch_values(const StepLimits& limits) {
+  return size_t(std::max(
+      {expert_scratch_values(limits), attention_scratch_values(limits), delta_scratch_values()}));
+}
+
+}  // namespace
+
+size_t CpuOps::scratch_bytes(const StepLimits& limits) const {
+  const int64_t pairs = limits.rows * limits.top_k;
+  return 2 * RowInputs::reserved_bytes(limits.rows, limits.rows * limits.widest_input) +
+         RowInputs::reserved_bytes(pairs, pairs * limits.expert_width) +
+         size_t(pairs) * (sizeof(RowInput) + sizeof(int32_t)) +
+         size_t(3 * limits.experts) * sizeof(int32_t) +
+         thread_scratch_values(limits) * size_t(pool_.threads()) * sizeof(float) +
+         size_t(attention_partial_values(limits)) * sizeof(float);
+}
+
 void CpuOps::reserve(const StepLimits& limits) {
+  const int64_t pairs = limits.rows * limits.top_k;
   inputs_.reserve(limits.rows, limits.rows * limits.widest_input);
   shared_inputs_.reserve(limits.rows, limits.rows * limits.widest_input);
-  const int64_t pairs = limits.rows * limits.top_k;
   hidden_inputs_.reserve(pairs, pairs * limits.expert_width);
   expert_rows_.resize(size_t(pairs));
   slots_.resize(size_t(pairs));
   expert_counts_.resize(size_t(limits.experts));
   expert_starts_.resize(size_t(limits.experts));
   active_experts_.resize(size_t(limits.experts));
-  scratch_values_ = size_t(std::max(
-      {expert_scratch_values(limits), attention_scratch_values(limits), delta_scratch_values()}));
+  scratch_values_ = thread_scratch_values(limits);
   scratch_ = Buffer(Device::cpu, scratch_values_ * size_t(pool_.threads()) * sizeof(float));
   partials_ = Buffer(Device::cpu, size_t(attention_partial_values(limits)) * sizeof(float));
 }

@@ -19,6 +19,7 @@ class CpuOps : public Ops {
   Weight pack(const Weight& plain, std::span<std::byte> storage) override {
     return cpu_pack(plain, storage);
   }
+  size_t scratch_bytes(const StepLimits& limits) const override;
   void reserve(const StepLimits& limits) override;
 
   void embed(const EmbedArgs& args) override;

@@ -8,6 +8,10 @@ constexpr int64_t kSmallestGroup = 32;
 
 int64_t padded(int64_t width) { return (width + kLanes - 1) / kLanes * kLanes; }
 
+// Every row may be padded to whole vectors and have a partial last group.
+size_t code_bytes(int64_t rows, int64_t values) { return size_t(2 * (values + rows * kLanes)); }
+size_t scale_values(int64_t rows, int64_t values) { return size_t(values / kSmallestGroup + rows); }
+
 }  // namespace
 
 bool uses_int8_activations(WeightFormat format) {
@@ -18,11 +22,15 @@ int64_t activation_group(const WeightInfo& info) {
   return info.format == WeightFormat::int4_group ? info.group : kActivationGroup;
 }
 
+size_t RowInputs::reserved_bytes(int64_t rows, int64_t values) {
+  return size_t(rows) * sizeof(RowInput) + code_bytes(rows, values) +
+         scale_values(rows, values) * (sizeof(float) + sizeof(int32_t));
+}
+
 void RowInputs::reserve(int64_t rows, int64_t values) {
   if (size_t(rows) > rows_.size()) rows_.resize(size_t(rows));
-  // Every row may be padded to whole vectors and have a partial last group.
-  const size_t code_count = size_t(2 * (values + rows * kLanes));
-  const size_t scale_count = size_t(values / kSmallestGroup + rows);
+  const size_t code_count = code_bytes(rows, values);
+  const size_t scale_count = scale_values(rows, values);
   if (codes_.size() < code_count) codes_ = Buffer(Device::cpu, code_count);
   if (scales_.size() < scale_count * sizeof(float)) {
     scales_ = Buffer(Device::cpu, scale_count * sizeof(float));

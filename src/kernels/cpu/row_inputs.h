@@ -14,6 +14,7 @@ class RowInputs {
  public:
   // The most values (rows * width) and rows that will be prepared at once.
   void reserve(int64_t rows, int64_t values);
+  static size_t reserved_bytes(int64_t rows, int64_t values);
 
   // Starts a new input [rows, width], rows `stride` apart.
   void set(const float* x, int64_t rows, int64_t width, int64_t stride);

@@ -13,6 +13,7 @@ class RefOps : public Ops {
   // The plain layout is kept: weight_at() defines every value.
   size_t packed_bytes(const WeightInfo& info) const override { return plain_bytes(info); }
   Weight pack(const Weight& plain, std::span<std::byte> storage) override;
+  size_t scratch_bytes(const StepLimits&) const override { return 0; }
   void reserve(const StepLimits&) override {}
 
   void embed(const EmbedArgs& args) override;

@@ -18,6 +18,12 @@ RecurrentSpec recurrent_spec(const Config& config) {
           delta.conv_channels()};
 }
 
+bool is_integer(WeightFormat format) {
+  return format == WeightFormat::int4_group || format == WeightFormat::int8_row;
+}
+
+}  // namespace
+
 StepLimits step_limits(const Config& config, int64_t max_rows, int64_t context) {
   StepLimits limits;
   limits.rows = max_rows;
@@ -36,12 +42,6 @@ StepLimits step_limits(const Config& config, int64_t max_rows, int64_t context) 
   }
   return limits;
 }
-
-bool is_integer(WeightFormat format) {
-  return format == WeightFormat::int4_group || format == WeightFormat::int8_row;
-}
-
-}  // namespace
 
 std::vector<CacheSpec> cache_specs(const Config& config, bool with_mtp) {
   std::vector<CacheSpec> specs;

@@ -51,6 +51,9 @@ class Qwen35 : public Model {
   Activations activations_;
 };
 
+// The largest step, for backends to make room for.
+StepLimits step_limits(const Config& config, int64_t max_rows, int64_t context);
+
 ModelInfo model_info(const Config& config, bool with_mtp);
 
 // The cache of every layer, and of the MTP layer behind them.

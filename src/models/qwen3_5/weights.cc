@@ -129,8 +129,10 @@ bool has_mtp_tensors(const Checkpoint& checkpoint, const Prefixes& prefixes) {
   return has_prefix(checkpoint, prefixes.mtp);
 }
 
-std::vector<std::string> ignored_prefixes(const Prefixes& prefixes, bool with_mtp) {
+std::vector<std::string> ignored_prefixes(const Config& config, const Prefixes& prefixes,
+                                          bool with_mtp) {
   std::vector<std::string> ignored = {"model.visual.", "visual."};
+  if (config.tied_head) ignored.push_back(prefixes.head + ".");  // a copy of the embedding
   if (!with_mtp) ignored.push_back(prefixes.mtp);
   return ignored;
 }

@@ -78,7 +78,8 @@ Result<Prefixes> find_prefixes(const Checkpoint& checkpoint);
 bool has_mtp_tensors(const Checkpoint& checkpoint, const Prefixes& prefixes);
 
 // Prefixes of tensors that a text model does not use, so that they are not "extra".
-std::vector<std::string> ignored_prefixes(const Prefixes& prefixes, bool with_mtp);
+std::vector<std::string> ignored_prefixes(const Config& config, const Prefixes& prefixes,
+                                          bool with_mtp);
 
 // Fills the table; `weights` receives its layers at once and its tensors when the table is loaded.
 void declare_weights(const Config& config, const Prefixes& prefixes, bool with_mtp,
