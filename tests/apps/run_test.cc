@@ -164,7 +164,7 @@ TEST(Stats, NumbersAreReadable) {
                 {.bytes_per_token = 14.9e6, .bytes_per_second = 18.4e9, .share_of_bandwidth = 0.61},
                 0.12),
             "87 tokens, 1,000 tok/s · prompt 19 tokens, 1,900 tok/s · loaded in 0.12 s · "
-            "14.9 MB/token, 18.4 GB/s, 61 % of the measured bandwidth");
+            "14.9 MB/token, 18.4 GB/s, 61 % of the measured memory bandwidth");
 }
 
 TEST(Inspect, TellsWhatTensorsAreFor) {
