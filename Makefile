@@ -8,7 +8,7 @@ BINARY := build/slipstream
 RELEASE := build/release/apps/slipstream/slipstream
 
 build: deps ## build the release binary, build/slipstream
-	@[ -f build/release/build.ninja ] || cmake --preset release >/dev/null
+	@[ -f build/release/build.ninja ] || cmake --preset release -DSLIP_TESTS=OFF >/dev/null
 	@cmake --build --preset release --target slipstream
 	@ln -sfn release/apps/slipstream/slipstream $(BINARY)
 
@@ -21,6 +21,7 @@ endif
 export PROMPT
 
 test: test-deps build check sanitize ## build and run all tests
+	@cmake --preset release -DSLIP_TESTS=ON >/dev/null
 	@cmake --build --preset release
 	@ctest --preset release -j2
 
