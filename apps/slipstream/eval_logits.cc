@@ -22,6 +22,9 @@ class RowWriter {
     values_.resize(std::max(values_.size(), size_t((row + 1) * width_)));
     std::copy(values.begin(), values.end(), values_.begin() + row * width_);
   }
+  std::span<const float> row(int64_t row) const {
+    return std::span(values_).subspan(size_t(row * width_), size_t(width_));
+  }
   TensorToWrite tensor() const {
     return {name_,
             StoredType::f32,
@@ -34,6 +37,10 @@ class RowWriter {
   int64_t width_;
   std::vector<float> values_;
 };
+
+int32_t best(std::span<const float> logits) {
+  return int32_t(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
 
 class EvalLogits : public Verb {
  public:
@@ -135,13 +142,15 @@ class EvalMtp : public Verb {
       draft1.append(
           draft(p, ids[size_t(p + 1)], &hidden[size_t(p * width)], &next[size_t(p * width)]));
     // The second step of slot p sees the first-step keys of slots 0..p and writes its own over that
-    // of slot p + 1; from the back, nothing is overwritten before it was used.
-    const int64_t second = slots - 1;  // slots for which the text has token p + 2
-    for (int64_t p = second - 1; p >= 0 && steps_ == 2; --p)
-      draft2.set(p, draft(p + 1, ids[size_t(p + 2)], &next[size_t(p * width)],
-                          &hidden[size_t(p * width)]));
+    // of slot p + 1; from the back, nothing is overwritten before it was used. The last slot has no
+    // true token p + 2 and takes its own draft.
+    const auto follower = [&](int64_t p) {
+      return p + 2 < int64_t(ids.size()) ? ids[size_t(p + 2)] : best(draft1.row(p));
+    };
+    for (int64_t p = slots - 1; p >= 0 && steps_ == 2; --p)
+      draft2.set(p, draft(p + 1, follower(p), &next[size_t(p * width)], &hidden[size_t(p * width)]));
     std::vector<TensorToWrite> tensors{draft1.tensor()};
-    if (steps_ == 2 && second > 0) tensors.push_back(draft2.tensor());
+    if (steps_ == 2) tensors.push_back(draft2.tensor());
     SLIP_TRY_STATUS(write_safetensors(out_, tensors));
     if (json_)
       std::printf(
