@@ -148,7 +148,8 @@ class EvalMtp : public Verb {
       return p + 2 < int64_t(ids.size()) ? ids[size_t(p + 2)] : best(draft1.row(p));
     };
     for (int64_t p = slots - 1; p >= 0 && steps_ == 2; --p)
-      draft2.set(p, draft(p + 1, follower(p), &next[size_t(p * width)], &hidden[size_t(p * width)]));
+      draft2.set(p,
+                 draft(p + 1, follower(p), &next[size_t(p * width)], &hidden[size_t(p * width)]));
     std::vector<TensorToWrite> tensors{draft1.tensor()};
     if (steps_ == 2) tensors.push_back(draft2.tensor());
     SLIP_TRY_STATUS(write_safetensors(out_, tensors));
