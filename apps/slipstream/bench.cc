@@ -24,6 +24,7 @@ struct Row {
   double spread = 0;             // largest minus smallest, relative to the median
   // Of a decode step; prompts share their weights, so they have none.
   uint64_t bytes_per_step = 0;
+  uint64_t int8_products = 0;  // per step
   double gb_per_second = 0;
   double share_of_bandwidth = 0;
   double share_of_int8_rate = 0;
@@ -173,11 +174,10 @@ class Bench : public Verb {
     const auto [low, high] = std::minmax_element(rates.begin(), rates.end());
     row.spread = (*high - *low) / row.tokens_per_second;
     if (kind == "tg") {
-      cost_ = engine_->model().decode_cost(depth + length / 2, engine_->memory().kv_type);
-      row.bytes_per_step = cost_.weight_bytes + cost_.cache_bytes;
-      products_.push_back(cost_.integer_products);
-    } else {
-      products_.push_back(0);
+      const StepCost cost =
+          engine_->model().decode_cost(depth + length / 2, engine_->memory().kv_type);
+      row.bytes_per_step = cost.weight_bytes + cost.cache_bytes;
+      row.int8_products = kBytesPerActivation * cost.integer_products;
     }
     return row;
   }
@@ -190,9 +190,8 @@ class Bench : public Verb {
 
   void fill_shares(Row& row) const {
     if (row.bytes_per_step == 0) return;
-    const uint64_t products = kBytesPerActivation * products_[size_t(&row - rows_.data())];
     const double bytes_rate = double(row.bytes_per_step) * row.tokens_per_second;
-    const double product_rate = double(products) * row.tokens_per_second;
+    const double product_rate = double(row.int8_products) * row.tokens_per_second;
     row.gb_per_second = bytes_rate / 1e9;
     row.share_of_bandwidth = bytes_rate / roofs_.read_bytes_per_second;
     row.share_of_int8_rate = product_rate / roofs_.int8_products_per_second;
@@ -277,8 +276,6 @@ class Bench : public Verb {
   std::unique_ptr<Engine> engine_;
   double load_seconds_ = 0;
   Roofs roofs_;
-  StepCost cost_;
-  std::vector<uint64_t> products_;  // integer products of each row's step
   std::vector<Row> rows_;
 };
 
