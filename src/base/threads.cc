@@ -15,14 +15,13 @@ namespace {
 // enough that a chat waiting for its user costs nothing.
 constexpr int kSpins = 2000;
 
-// Layout of region_: 24 bits of region number, 20 of item count, 20 of claimed items.
+// Layout of a share: 24 bits of region number, 20 of its end, 20 of the next item.
 constexpr int kCountBits = 20;
 constexpr uint64_t kCountMask = (uint64_t{1} << kCountBits) - 1;
 constexpr int64_t kMaxItems = int64_t(kCountMask);
 
-uint64_t open_region(uint64_t previous, int64_t items) {
-  const uint64_t number = (previous >> (2 * kCountBits)) + 1;
-  return (number << (2 * kCountBits)) | (uint64_t(items) << kCountBits);
+uint64_t make_share(uint64_t region, int64_t begin, int64_t end) {
+  return (region << (2 * kCountBits)) | (uint64_t(end) << kCountBits) | uint64_t(begin);
 }
 
 void pause() {
@@ -35,7 +34,7 @@ void pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : shares_(std::make_unique<Share[]>(size_t(threads))) {
   for (int thread = 1; thread < threads; ++thread)
     workers_.emplace_back([this, thread] { work_loop(thread); });
 }
@@ -56,8 +55,11 @@ void ThreadPool::run_erased(int64_t items, Call call, const void* context) {
 
 void ThreadPool::run_region(int64_t items) {
   done_.store(0, std::memory_order_relaxed);
-  region_.store(open_region(region_.load(std::memory_order_relaxed), items),
-                std::memory_order_release);
+  const uint64_t region = opened_.load(std::memory_order_relaxed) + uint64_t{1};
+  for (int t = 0; t < threads(); ++t)
+    shares_[size_t(t)].word.store(
+        make_share(region, items * t / threads(), items * (t + 1) / threads()),
+        std::memory_order_release);
   opened_.fetch_add(1);  // sequentially consistent, as is the sleepers' announcement
   if (sleepers_.load() > 0) opened_.notify_all();
   claim_items(0);
@@ -71,14 +73,19 @@ void ThreadPool::run_region(int64_t items) {
 }
 
 void ThreadPool::claim_items(int thread) {
-  uint64_t region = region_.load(std::memory_order_acquire);
+  for (int i = 0; i < threads(); ++i) claim_share((thread + i) % threads(), thread);
+}
+
+void ThreadPool::claim_share(int owner, int thread) {
+  std::atomic<uint64_t>& word = shares_[size_t(owner)].word;
+  uint64_t share = word.load(std::memory_order_acquire);
   for (;;) {
-    const auto claimed = int64_t(region & kCountMask);
-    if (claimed >= int64_t((region >> kCountBits) & kCountMask)) return;
-    if (!region_.compare_exchange_weak(region, region + 1, std::memory_order_acq_rel)) continue;
-    call_(context_, first_item_ + claimed, thread);
+    const auto next = int64_t(share & kCountMask);
+    if (next >= int64_t((share >> kCountBits) & kCountMask)) return;
+    if (!word.compare_exchange_weak(share, share + 1, std::memory_order_acq_rel)) continue;
+    call_(context_, first_item_ + next, thread);
     done_.fetch_add(1, std::memory_order_release);
-    region = region_.load(std::memory_order_acquire);
+    share = word.load(std::memory_order_acquire);
   }
 }
 

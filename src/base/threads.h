@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -10,7 +11,9 @@
 namespace slip {
 
 // The calling thread works too, and waits only for items that others have begun: a worker that the
-// system has put aside delays nobody. Workers spin for a moment after each region, because the next
+// system has put aside delays nobody. Each thread has a share of the items of its own, the same one
+// whenever a region of that size runs, so that weights stay in the cache that is near it; whoever
+// is done helps the others. Workers spin for a moment after each region, because the next
 // one usually follows within microseconds, and then sleep, so that an idle engine uses no CPU.
 // run() is not reentrant and belongs to one thread at a time.
 class ThreadPool {
@@ -22,8 +25,8 @@ class ThreadPool {
 
   int threads() const { return int(workers_.size()) + 1; }
 
-  // Calls work(item, thread) for every item in [0, items), thread in [0, threads()). Items are
-  // claimed one by one; their results must not depend on which thread runs them.
+  // Calls work(item, thread) for every item in [0, items), thread in [0, threads()). The results
+  // must not depend on which thread runs an item.
   template <class Work>
   void run(int64_t items, const Work& work) {
     if (items <= 1 || workers_.empty()) {
@@ -45,18 +48,23 @@ class ThreadPool {
   void run_region(int64_t items);
   void work_loop(int thread);
   void claim_items(int thread);
+  void claim_share(int owner, int thread);
 
   std::vector<std::thread> workers_;
 
-  // The current region. Written before region_ opens it, and not again before every claimed item
-  // is done, so whoever has claimed an item may read them.
+  // The current region. Written before the shares are opened, and not again before every claimed
+  // item is done, so whoever has claimed an item may read them.
   Call call_ = nullptr;
   const void* context_ = nullptr;
   int64_t first_item_ = 0;
 
-  // Number of the region, how many items it has, how many are claimed: one word, so that a worker
-  // that wakes up late cannot claim an item of a region that is over.
-  alignas(64) std::atomic<uint64_t> region_{0};
+  // A thread's share: number of the region, end of the share, next item to claim. One word, so that
+  // a worker that wakes up late cannot claim an item of a region that is over.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> word{0};
+  };
+  std::unique_ptr<Share[]> shares_;  // [threads()]
+
   alignas(64) std::atomic<int64_t> done_{0};     // items of the region that are finished
   alignas(64) std::atomic<uint32_t> opened_{0};  // regions so far; what sleeping workers wait on
   std::atomic<int> sleepers_{0};
