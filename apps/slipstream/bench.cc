@@ -175,7 +175,7 @@ class Bench : public Verb {
     row.spread = (*high - *low) / row.tokens_per_second;
     if (kind == "tg") {
       const StepCost cost =
-          engine_->model().decode_cost(depth + length / 2, engine_->memory().kv_type);
+          engine_->model().decode_cost(depth + length / 2, engine_->memory().cache_format.kv);
       row.bytes_per_step = cost.weight_bytes + cost.cache_bytes;
       row.int8_products = kBytesPerActivation * cost.integer_products;
     }
@@ -217,7 +217,7 @@ class Bench : public Verb {
     machine["int8_products_per_s"] = roofs_.int8_products_per_second;
     return {{"model", name()},
             {"synthetic", synthetic_},
-            {"kv_cache", name_of(engine_->memory().kv_type)},
+            {"kv_cache", name_of(engine_->memory().cache_format.kv)},
             {"weight_bytes", engine_->model().weight_bytes()},
             {"load_seconds", load_seconds_},
             {"rows", std::move(rows)},

@@ -65,7 +65,7 @@ void ModelFlags::add_to(Flags& flags) {
                "cache; without it minnow, the model that comes along");
   flags.option("-c,--ctx", &context, "N", "Positions the context holds, e.g. 32K");
   flags.option("--memory", &memory, "SIZE", "Bytes the engine may use, e.g. 20G");
-  flags.choice("--kv-cache", &kv_cache, {"f32", "bf16"}, "How keys and values are kept");
+  flags.option("--kv-cache", &kv_cache, "RECIPE", kKvCacheHelp);
   flags.option("-t,--threads", &threads, "N", "Threads; without it all processors");
   flags.option("--device", &device, "auto|cpu|cuda:N", "Where to run");
   flags.choice("--ops", &ops, {"fast", "ref"}, "ref: the slow reference kernels, to settle doubts");
@@ -128,7 +128,7 @@ Result<Backend> make_backend(const ModelFlags& flags) {
 
 Result<MemoryRequest> memory_request(const ModelFlags& flags) {
   MemoryRequest request;
-  request.kv = flags.kv_cache == "bf16" ? KvType::bf16 : KvType::f32;
+  SLIP_TRY(request.kv, parse_kv_recipe(flags.kv_cache));
   if (flags.context) {
     SLIP_TRY(const uint64_t context, parse_context(*flags.context));
     request.context = int64_t(context);

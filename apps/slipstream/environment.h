@@ -15,6 +15,11 @@
 
 namespace slip {
 
+// What --kv-cache takes.
+inline constexpr const char* kKvCacheHelp =
+    "How keys and values are kept: f32, bf16, fp8, int8, or TurboQuant: k4v4 and others of 8 4 3 2 "
+    "bits, or a published name";
+
 // Flags that every verb with a model has.
 struct ModelFlags {
   std::string model;            // folder, Hugging Face repo id, or empty for minnow

@@ -14,7 +14,7 @@ class Inspect : public Verb {
   Inspect() : flags_("inspect", "What a checkpoint holds and what it takes to run it") {
     flags_.positional("MODEL", &model_, "A folder, a repository id or a shape; without it minnow");
     flags_.option("-m,--model", &model_flag_, "MODEL", "The same as MODEL");
-    flags_.choice("--kv-cache", &kv_cache_, {"f32", "bf16"}, "How keys and values are kept");
+    flags_.option("--kv-cache", &kv_cache_, "RECIPE", kKvCacheHelp);
     flags_.flag("--json", &json_, "Print a JSON object");
     std::string shapes;
     for (const std::string& name : ModelSource::shape_names()) shapes += "\n  " + name;
@@ -26,7 +26,7 @@ class Inspect : public Verb {
     InspectRequest request;
     request.name = model_.empty() ? model_flag_ : model_;
     if (request.name.empty()) request.name = "minnow";
-    request.kv = kv_cache_ == "bf16" ? KvType::bf16 : KvType::f32;
+    SLIP_TRY(request.kv, parse_kv_recipe(kv_cache_));
     const std::vector<std::string> shapes = ModelSource::shape_names();
     std::error_code ignored;
     const bool shape = std::find(shapes.begin(), shapes.end(), request.name) != shapes.end() &&

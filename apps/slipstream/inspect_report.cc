@@ -164,7 +164,7 @@ Result<InspectReport> inspect_model(const InspectRequest& request, const Ops& op
   report.activation_bytes = plan.activation_bytes;
   report.kv = request.kv;
   const auto specs = std::span(plan.cache_specs).first(size_t(plan.info.layers));
-  const CacheCost cost = cache_cost(specs, request.kv);
+  const CacheCost cost = cache_cost(specs, {.kv = request.kv});
   report.state_bytes = cost.bytes_per_sequence;
   for (const int64_t context : kContexts) {
     if (context > plan.info.max_context) continue;

@@ -62,7 +62,7 @@ struct InspectReport {
   uint64_t weight_bytes = 0, activation_bytes = 0, state_bytes = 0;
   uint64_t mtp_bytes = 0;               // more, when drafting
   uint64_t active_bytes_per_token = 0;  // weights that a decode step reads, MTP not included
-  KvType kv = KvType::f32;
+  KvRecipe kv{};
   std::vector<ContextNeed> needs;
   std::map<WeightFormat, uint64_t> formats;  // matrices of the text model, by format
   std::vector<std::string> notes;
@@ -71,7 +71,7 @@ struct InspectReport {
 struct InspectRequest {
   std::string name;                             // as the person wrote it
   std::optional<std::filesystem::path> folder;  // none: `name` is a shape
-  KvType kv = KvType::f32;
+  KvRecipe kv{};
 };
 Result<InspectReport> inspect_model(const InspectRequest& request, const Ops& ops);
 

@@ -144,7 +144,7 @@ Result<int> print_plan(const RunOptions& options) {
                             {"activations", plan.activations},
                             {"state", plan.state},
                             {"kv", plan.kv},
-                            {"kv_type", name_of(plan.kv_type)},
+                            {"kv_type", name_of(plan.cache_format.kv)},
                             {"context", plan.context},
                             {"max_context", plan.max_context},
                             {"total", plan.total()},

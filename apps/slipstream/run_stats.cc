@@ -34,7 +34,7 @@ std::string describe_rate(double rate) {
 DecodeTraffic decode_traffic(Engine& engine, const GenerateResult& result) {
   // The context grows while the answer is written; its middle stands for all of it.
   const int64_t context = result.prompt_tokens + int64_t(result.ids.size()) / 2;
-  const StepCost cost = engine.model().decode_cost(context, engine.memory().kv_type);
+  const StepCost cost = engine.model().decode_cost(context, engine.memory().cache_format.kv);
   DecodeTraffic traffic;
   traffic.bytes_per_token = double(cost.weight_bytes + cost.cache_bytes);
   traffic.bytes_per_second = traffic.bytes_per_token * result.decode_rate();

@@ -1,5 +1,6 @@
 #include "cache/cache.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace slip {
@@ -14,74 +15,115 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
+// Positions that a coded recipe keeps uncoded, per sequence: the page being filled, and another for
+// rows that may be rejected.
+constexpr int64_t kTailLen = 2 * kPageLen;
+
+uint64_t tail_bytes(const PagedKvSpec& kv) {
+  return uint64_t(2 * kv.kv_heads * kTailLen * kv.head_dim) * bytes_per_value(DType::bf16);
+}
+
+uint64_t state_values(const RecurrentSpec& state, int64_t record_rows) {
+  const int64_t record_row =
+      state.key_heads * state.key_dim + state.value_heads * state.value_dim + state.value_heads;
+  return uint64_t(state.value_heads * state.key_dim * state.value_dim +
+                  (state.conv_tail + record_rows) * state.conv_channels +
+                  2 * record_rows * record_row);
+}
+
 }  // namespace
-
-const char* name_of(KvType type) {
-  switch (type) {
-    case KvType::f32: return "f32";
-    case KvType::bf16: return "bf16";
-  }
-  unreachable("KvType");
-}
-
-DType dtype_of(KvType type) {
-  switch (type) {
-    case KvType::f32: return DType::f32;
-    case KvType::bf16: return DType::bf16;
-  }
-  unreachable("KvType");
-}
 
 uint64_t CacheCost::bytes(int64_t sequences, int64_t context) const {
   return uint64_t(sequences) * (bytes_per_sequence + uint64_t(pages_for(context)) * bytes_per_page);
 }
 
-CacheCost cache_cost(std::span<const CacheSpec> specs, KvType type) {
+CacheCost cache_cost(std::span<const CacheSpec> specs, const CacheFormat& format) {
   CacheCost cost;
   for (const CacheSpec& spec : specs) {
     std::visit(Overloaded{[&](const PagedKvSpec& kv) {
-                            cost.bytes_per_page += uint64_t(2 * kPageLen * kv.kv_heads) *
-                                                   uint64_t(kv.head_dim) *
-                                                   bytes_per_value(dtype_of(type));
+                            cost.bytes_per_page += uint64_t(kPageLen * kv.kv_heads) *
+                                                   bytes_per_position(format.kv, kv.head_dim);
+                            if (format.kv.coded()) cost.bytes_per_sequence += tail_bytes(kv);
                           },
                           [&](const RecurrentSpec& state) {
                             cost.bytes_per_sequence +=
-                                sizeof(float) *
-                                uint64_t(state.value_heads * state.key_dim * state.value_dim +
-                                         state.conv_tail * state.conv_channels);
+                                sizeof(float) * state_values(state, format.record_rows);
                           }},
                spec);
   }
   return cost;
 }
 
-Cache::Cache(std::span<const CacheSpec> specs, KvType type, const CacheSize& size) {
-  const auto tensor = [&](DType dtype, const Shape& shape) {
-    buffers_.emplace_back(Device::cpu, size_t(shape.count()) * bytes_per_value(dtype), Pages::huge);
-    return buffers_.back().view(dtype, shape);
-  };
-  for (const CacheSpec& spec : specs) {
-    layers_.push_back(std::visit(
-        Overloaded{[&](const PagedKvSpec& kv) {
-                     const Shape shape{size.pages, kv.kv_heads, kPageLen, kv.head_dim};
-                     Layer layer;
-                     layer.keys = tensor(dtype_of(type), shape);
-                     layer.values = tensor(dtype_of(type), shape);
-                     return layer;
-                   },
-                   [&](const RecurrentSpec& state) {
-                     Layer layer;
-                     layer.state = tensor(DType::f32, {size.sequences, state.value_heads,
-                                                       state.key_dim, state.value_dim});
-                     layer.tail =
-                         tensor(DType::f32, {size.sequences, state.conv_tail, state.conv_channels});
-                     return layer;
-                   }},
-        spec));
-  }
+Cache::Cache(std::span<const CacheSpec> specs, const CacheFormat& format, const CacheSize& size)
+    : format_(format) {
+  for (const CacheSpec& spec : specs)
+    layers_.push_back(std::visit([&](const auto& each) { return make_layer(each, size); }, spec));
   for (int64_t page = size.pages - 1; page >= 0; --page) free_pages_.push_back(int32_t(page));
+  page_users_.resize(size_t(size.pages));
   sequences_.resize(size_t(size.sequences));
   for (Sequence& sequence : sequences_) sequence.pages.reserve(size_t(size.pages));
+}
+
+View Cache::make_view(DType dtype, const Shape& shape) {
+  buffers_.emplace_back(Device::cpu, size_t(shape.count()) * bytes_per_value(dtype), Pages::huge);
+  return buffers_.back().view(dtype, shape);
+}
+
+Cache::Layer Cache::make_layer(const PagedKvSpec& kv, const CacheSize& size) {
+  Layer layer;
+  layer.kv.recipe = format_.kv;
+  if (!format_.kv.coded()) {
+    const Shape shape{size.pages, kv.kv_heads, kPageLen, kv.head_dim};
+    layer.kv.keys = make_view(plain_dtype(format_.kv), shape);
+    layer.kv.values = make_view(plain_dtype(format_.kv), shape);
+    return layer;
+  }
+  const auto codes = [&](KvCodec codec) {
+    return make_view(DType::u8,
+                     {size.pages, kv.kv_heads, kPageLen * kv.head_dim * bits_of(codec) / 8});
+  };
+  const Shape scales{size.pages, kv.kv_heads, kPageLen};
+  const Shape tail{size.sequences, kv.kv_heads, kTailLen, kv.head_dim};
+  layer.kv.keys = codes(format_.kv.keys);
+  layer.kv.values = codes(format_.kv.values);
+  layer.kv.key_scales = make_view(DType::bf16, scales);
+  layer.kv.value_scales = make_view(DType::bf16, scales);
+  layer.kv.key_tail = make_view(DType::bf16, tail);
+  layer.kv.value_tail = make_view(DType::bf16, tail);
+  return layer;
+}
+
+Cache::Layer Cache::make_layer(const RecurrentSpec& state, const CacheSize& size) {
+  const int64_t record_rows = format_.record_rows;
+  Layer layer;
+  layer.state =
+      make_view(DType::f32, {size.sequences, state.value_heads, state.key_dim, state.value_dim});
+  layer.conv_tail =
+      make_view(DType::f32, {size.sequences, state.conv_tail + record_rows, state.conv_channels});
+  if (record_rows == 0) return layer;
+  const int64_t sides = 2 * size.sequences;
+  layer.record.keys = make_view(DType::f32, {sides, record_rows, state.key_heads, state.key_dim});
+  layer.record.deltas =
+      make_view(DType::f32, {sides, record_rows, state.value_heads, state.value_dim});
+  layer.record.decays = make_view(DType::f32, {sides, record_rows, state.value_heads});
+  return layer;
+}
+
+Cache::Sequence& Cache::at(SequenceId id) {
+  Sequence& sequence = sequences_[size_t(id)];
+  check(sequence.open, "cache sequence ", int32_t(id), " is not open");
+  return sequence;
+}
+
+template <class Body>
+void Cache::for_each_slot(SequenceId id, const Body& body) const {
+  const auto slot = int64_t(id);
+  for (const Layer& layer : layers_) {
+    for (const View& view : {layer.state, layer.conv_tail, layer.kv.key_tail, layer.kv.value_tail})
+      if (!view.empty()) body(view, slot, int64_t{1});
+    for (const View& view : {layer.record.keys, layer.record.deltas, layer.record.decays})
+      if (!view.empty()) body(view, 2 * slot, int64_t{2});
+  }
 }
 
 Result<SequenceId> Cache::open() {
@@ -89,7 +131,7 @@ Result<SequenceId> Cache::open() {
     if (sequences_[i].open) continue;
     sequences_[i].open = true;
     const SequenceId id{int32_t(i)};
-    zero_state(id);
+    clear(id);
     return id;
   }
   return error("all ", sequences_.size(), " sequences of the cache are in use");
@@ -100,17 +142,62 @@ void Cache::close(SequenceId id) {
   sequences_[size_t(id)].open = false;
 }
 
-void Cache::clear(SequenceId id) {
-  Sequence& sequence = sequences_[size_t(id)];
-  check(sequence.open, "cache sequence ", int32_t(id), " is not open");
-  free_pages_.insert(free_pages_.end(), sequence.pages.rbegin(), sequence.pages.rend());
+void Cache::release_pages(Sequence& sequence) {
+  for (auto page = sequence.pages.rbegin(); page != sequence.pages.rend(); ++page)
+    if (--page_users_[size_t(*page)] == 0) free_pages_.push_back(*page);
   sequence.pages.clear();
-  zero_state(id);
+}
+
+void Cache::clear(SequenceId id) {
+  Sequence& sequence = at(id);
+  release_pages(sequence);
+  std::vector<int32_t> pages = std::move(sequence.pages);  // keeps what it has reserved
+  sequence = Sequence{.open = true, .pages = std::move(pages)};
+  // A record is written before it is read; state and convolution tail start from zero.
+  for (const Layer& layer : layers_) {
+    for (const View& view : {layer.state, layer.conv_tail}) {
+      if (view.empty()) continue;
+      const View slot = view.slice(int64_t(id), 1);
+      std::memset(slot.data, 0, slot.bytes());
+    }
+  }
+}
+
+Result<SequenceId> Cache::fork(SequenceId from) {
+  check(at(from).extension == 0, "fork() between extend() and commit()");
+  SLIP_TRY(const SequenceId to, open());
+  const Sequence& source = at(from);
+  Sequence& copy = at(to);
+  const int64_t full = source.length / kPageLen;  // these pages will never change
+  for (int64_t i = 0; i < full; ++i) {
+    copy.pages.push_back(source.pages[size_t(i)]);
+    ++page_users_[size_t(copy.pages.back())];
+  }
+  if (Status room = reserve(to, source.length); !room.ok()) {
+    close(to);
+    return room.failure();
+  }
+  copy.length = source.length;
+  copy.replay = source.replay;
+  copy.record_side = source.record_side;
+  for_each_slot(from, [&](const View& view, int64_t first, int64_t count) {
+    const View begin = view.slice(first, count);
+    std::memcpy(view.slice(first + count * (int64_t(to) - int64_t(from)), count).data, begin.data,
+                begin.bytes());
+  });
+  for (const Layer& layer : layers_) {
+    for (const View& view :
+         {layer.kv.keys, layer.kv.values, layer.kv.key_scales, layer.kv.value_scales}) {
+      if (view.empty() || full == int64_t(copy.pages.size())) continue;
+      const View page = view.slice(source.pages[size_t(full)], 1);
+      std::memcpy(view.slice(copy.pages[size_t(full)], 1).data, page.data, page.bytes());
+    }
+  }
+  return to;
 }
 
 Status Cache::reserve(SequenceId id, int64_t positions) {
-  Sequence& sequence = sequences_[size_t(id)];
-  check(sequence.open, "cache sequence ", int32_t(id), " is not open");
+  Sequence& sequence = at(id);
   const int64_t missing = pages_for(positions) - int64_t(sequence.pages.size());
   if (missing > int64_t(free_pages_.size()))
     return error("the cache has room for ",
@@ -118,9 +205,39 @@ Status Cache::reserve(SequenceId id, int64_t positions) {
                  " positions of this sequence, ", positions, " are needed");
   for (int64_t i = 0; i < missing; ++i) {
     sequence.pages.push_back(free_pages_.back());
+    page_users_[size_t(sequence.pages.back())] = 1;
     free_pages_.pop_back();
   }
   return {};
+}
+
+Result<Span> Cache::extend(SequenceId id, int64_t rows, Rows kind) {
+  Sequence& sequence = at(id);
+  check(sequence.extension == 0, "extend() before the last one was committed");
+  check(kind == Rows::certain || rows <= format_.record_rows, rows,
+        " tentative rows, the cache records ", format_.record_rows);
+  SLIP_TRY_STATUS(reserve(id, sequence.length + rows));
+  sequence.extension = rows;
+  sequence.tentative = kind == Rows::tentative;
+  return Span{.first_row = 0,
+              .rows = rows,
+              .start = sequence.length,
+              .state_slot = state_slot(id),
+              .pages = sequence.pages,
+              .record = sequence.tentative,
+              .replay = sequence.replay,
+              .record_side = sequence.record_side};
+}
+
+void Cache::commit(SequenceId id, int64_t rows) {
+  Sequence& sequence = at(id);
+  check(rows >= 0 && rows <= sequence.extension, "commit of ", rows, " rows of ",
+        sequence.extension);
+  check(sequence.tentative || rows == sequence.extension, "certain rows cannot be rejected");
+  sequence.length += rows;
+  sequence.extension = 0;
+  sequence.replay = sequence.tentative ? int32_t(rows) : 0;
+  if (sequence.tentative) sequence.record_side = 1 - sequence.record_side;
 }
 
 std::span<const int32_t> Cache::pages(SequenceId id) const { return sequences_[size_t(id)].pages; }
@@ -129,16 +246,6 @@ uint64_t Cache::bytes() const {
   uint64_t total = 0;
   for (const Buffer& buffer : buffers_) total += buffer.size();
   return total;
-}
-
-void Cache::zero_state(SequenceId id) {
-  for (const Layer& layer : layers_) {
-    for (const View& view : {layer.state, layer.tail}) {
-      if (view.empty()) continue;
-      const View slot = view.slice(int64_t(id), 1);
-      std::memset(slot.data, 0, slot.bytes());
-    }
-  }
 }
 
 }  // namespace slip

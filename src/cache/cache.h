@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cache/cache_spec.h"
+#include "kernels/args.h"
 #include "tensor/buffer.h"
 
 namespace slip {
@@ -16,19 +17,20 @@ namespace slip {
 // fixed absolute positions.
 inline constexpr int64_t kPageLen = 64;
 
-enum class KvType : uint8_t { f32, bf16 };
+// How things are kept, whatever the number of sequences.
+struct CacheFormat {
+  KvRecipe kv;
+  int64_t record_rows = 0;  // rows that a step may compute before they are accepted; 0: none
+};
 
-const char* name_of(KvType type);
-DType dtype_of(KvType type);
-
-// Bytes of keys and values per position, and of recurrent state per sequence, over all layers.
+// Bytes of keys and values per page, and of everything else per sequence, over all layers.
 struct CacheCost {
   uint64_t bytes_per_page = 0;
   uint64_t bytes_per_sequence = 0;
 
   uint64_t bytes(int64_t sequences, int64_t context) const;
 };
-CacheCost cache_cost(std::span<const CacheSpec> specs, KvType type);
+CacheCost cache_cost(std::span<const CacheSpec> specs, const CacheFormat& format);
 
 struct CacheSize {
   int64_t sequences = 1;  // state slots
@@ -39,27 +41,43 @@ enum class SequenceId : int32_t {};
 
 class Cache {
  public:
-  Cache(std::span<const CacheSpec> specs, KvType type, const CacheSize& size);
+  Cache(std::span<const CacheSpec> specs, const CacheFormat& format, const CacheSize& size);
 
   // A fresh sequence: zero state, no positions. Fails when all slots are taken.
   Result<SequenceId> open();
   void close(SequenceId id);
 
+  // A sequence that goes on from where `from` stands now: full pages are shared, the rest is
+  // copied. Fails, changing nothing, without a free slot or page.
+  Result<SequenceId> fork(SequenceId from);
+
   // Forgets everything, as if just opened.
   void clear(SequenceId id);
 
+  // Positions that are part of the sequence.
+  int64_t length(SequenceId id) const { return sequences_[size_t(id)].length; }
+
   // Makes room for positions [0, positions). Fails, changing nothing, when pages run out.
   Status reserve(SequenceId id, int64_t positions);
+
+  // The next `rows` positions, for one step. Tentative rows may be rejected by commit().
+  enum class Rows : uint8_t { certain, tentative };
+  Result<Span> extend(SequenceId id, int64_t rows, Rows kind);
+
+  // After that step: the first `rows` of the extension are part of the sequence, the others never
+  // happened. Nothing is copied: keys and values of the others will be overwritten, and recurrent
+  // state is advanced by the accepted rows when the next step loads it.
+  void commit(SequenceId id, int64_t rows);
 
   std::span<const int32_t> pages(SequenceId id) const;
   static int32_t state_slot(SequenceId id) { return int32_t(id); }
 
   // Layer views; which of them a layer has depends on its spec.
   struct Layer {
-    View keys;    // [pages, kv_heads, kPageLen, head_dim]
-    View values;  // [pages, kv_heads, kPageLen, head_dim]
-    View state;   // [slots, value_heads, key_dim, value_dim]
-    View tail;    // [slots, conv_tail, conv_channels]
+    KvPages kv;
+    View state;          // [slots, value_heads, key_dim, value_dim]
+    View conv_tail;      // [slots, conv_tail + record_rows, conv_channels]
+    DeltaRecord record;  // with record_rows > 0
   };
   const Layer& layer(size_t index) const { return layers_[index]; }
 
@@ -69,14 +87,28 @@ class Cache {
  private:
   struct Sequence {
     bool open = false;
+    int64_t length = 0;
+    int64_t extension = 0;  // rows between extend() and commit()
+    bool tentative = false;
+    int32_t replay = 0;  // accepted rows that the recurrent state does not hold yet
+    int32_t record_side = 0;
     std::vector<int32_t> pages;
   };
 
-  void zero_state(SequenceId id);
+  Layer make_layer(const PagedKvSpec& kv, const CacheSize& size);
+  Layer make_layer(const RecurrentSpec& state, const CacheSize& size);
+  View make_view(DType dtype, const Shape& shape);
+  Sequence& at(SequenceId id);
+  void release_pages(Sequence& sequence);
+  // Calls body(view, index) for every part of the sequence's slot.
+  template <class Body>
+  void for_each_slot(SequenceId id, const Body& body) const;
 
+  CacheFormat format_;
   std::vector<Buffer> buffers_;
   std::vector<Layer> layers_;
   std::vector<int32_t> free_pages_;
+  std::vector<int32_t> page_users_;  // sequences that hold each page
   std::vector<Sequence> sequences_;
 };
 

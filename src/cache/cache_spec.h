@@ -14,6 +14,7 @@ struct PagedKvSpec {
 
 // A matrix per value head, and the raw inputs that the causal convolution still needs.
 struct RecurrentSpec {
+  int64_t key_heads;
   int64_t value_heads;
   int64_t key_dim;
   int64_t value_dim;

@@ -27,8 +27,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
   SLIP_TRY(engine->plan_, plan(source, options, ops));
   SLIP_TRY(engine->model_,
            source.load(model_options(options, engine->plan_.context), ops, pool, progress));
-  engine->cache_ = std::make_unique<Cache>(engine->model_->cache_specs(), engine->plan_.kv_type,
-                                           engine->plan_.cache_size());
+  engine->cache_ = std::make_unique<Cache>(engine->model_->cache_specs(),
+                                           engine->plan_.cache_format, engine->plan_.cache_size());
   const ModelInfo& info = engine->model_->info();
   engine->ids_ = Tensor(Device::cpu, DType::i32, {options.max_rows});
   engine->logits_ = Tensor(Device::cpu, DType::f32, {options.logit_rows, info.vocabulary});
@@ -112,16 +112,11 @@ Status Session::feed_each(std::span<const int32_t> ids, const EachRow& each) {
 
 Status Session::step(std::span<const int32_t> ids, int64_t outputs) {
   const NoAllocScope no_alloc;
-  const auto rows = int64_t(ids.size()), start = int64_t(tokens_.size());
-  SLIP_TRY_STATUS(engine_.cache_->reserve(sequence_, start + rows));
+  const auto rows = int64_t(ids.size());
+  SLIP_TRY(const Span span, engine_.cache_->extend(sequence_, rows, Cache::Rows::certain));
   std::copy(ids.begin(), ids.end(), engine_.ids_.view.i32());
   output_rows_.clear();
   for (int64_t i = rows - outputs; i < rows; ++i) output_rows_.push_back(i);
-  const Span span{.first_row = 0,
-                  .rows = rows,
-                  .start = start,
-                  .state_slot = Cache::state_slot(sequence_),
-                  .pages = engine_.cache_->pages(sequence_)};
   View hidden = engine_.hidden_.view;
   if (!hidden.empty()) hidden = hidden.first(rows);
   engine_.model_->forward({.ids = engine_.ids_.view.first(rows),
@@ -130,6 +125,7 @@ Status Session::step(std::span<const int32_t> ids, int64_t outputs) {
                            .logits = engine_.logits_.view.first(outputs),
                            .hidden = hidden},
                           *engine_.cache_);
+  engine_.cache_->commit(sequence_, rows);
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
   return {};
 }

@@ -57,8 +57,8 @@ Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& requ
   plan.weights = model.weight_bytes;
   plan.activations = model.activation_bytes;
   plan.max_context = model.info.max_context;
-  plan.kv_type = request.kv;
-  const CacheCost cost = cache_cost(model.cache_specs, request.kv);
+  plan.cache_format = {.kv = request.kv, .record_rows = request.record_rows};
+  const CacheCost cost = cache_cost(model.cache_specs, plan.cache_format);
   plan.state = cost.bytes_per_sequence;
 
   const uint64_t fixed = plan.weights + plan.activations + plan.state;
@@ -92,7 +92,7 @@ std::string MemoryPlan::describe() const {
   return cat("weights        ", describe_bytes(weights), "\nactivations    ",
              describe_bytes(activations), "\nrecurrent      ", describe_bytes(state),
              "\nkeys, values   ", describe_bytes(kv), " for ", context, " positions (",
-             name_of(kv_type), ")\ntotal          ", describe_bytes(total()), " of ",
+             name_of(cache_format.kv), ")\ntotal          ", describe_bytes(total()), " of ",
              describe_bytes(budget), "\n");
 }
 

@@ -14,7 +14,8 @@ namespace slip {
 struct MemoryRequest {
   std::optional<uint64_t> budget{};  // bytes; default: what the machine has free, less a reserve
   std::optional<int64_t> context{};  // positions; default: up to 8192, less if it does not fit
-  KvType kv = KvType::f32;
+  KvRecipe kv{};
+  int64_t record_rows = 0;  // rows of a step that may be rejected
 };
 
 struct MemoryPlan {
@@ -25,7 +26,7 @@ struct MemoryPlan {
   uint64_t kv = 0;     // keys and values of `context` positions
   int64_t context = 0;
   int64_t max_context = 0;  // the model's
-  KvType kv_type = KvType::f32;
+  CacheFormat cache_format;
 
   uint64_t total() const { return weights + activations + state + kv; }
   CacheSize cache_size() const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "quant/kv_recipe.h"
 #include "quant/weight.h"
 #include "tensor/view.h"
 
@@ -16,8 +17,15 @@ struct Span {
   int64_t first_row = 0;
   int64_t rows = 0;
   int64_t start = 0;                 // position of the first row
-  int32_t state_slot = 0;            // where its recurrent state lies
+  int32_t state_slot = 0;            // where its recurrent state and tails lie
   std::span<const int32_t> pages{};  // page of positions [i * page_len, (i + 1) * page_len)
+
+  // Recurrent state rolls back by record and replay. The rows of a recording span may be rejected:
+  // they leave the state alone and record their updates. The sequence's next step first applies
+  // the accepted ones. Two sides take turns, so that a step may read one and write the other.
+  bool record = false;
+  int32_t replay = 0;       // rows of the other side that were accepted
+  int32_t record_side = 0;  // 0 or 1
 };
 
 // out[r] = table[ids[r]]
@@ -97,11 +105,12 @@ struct ExpertsArgs {
 };
 
 // Depthwise causal convolution over the last `width` inputs, then SiLU. The tail of raw inputs is
-// read at the start of each span and left behind for the next step.
+// read at the start of each span and left behind for the next step. A recording span puts its
+// inputs behind the tail instead; replaying n of them moves the tail on by n.
 struct CausalConvArgs {
   View x;       // [rows, channels]
   View weight;  // [width, channels]; the last row multiplies the current token
-  View tail;    // [slots, width - 1, channels], oldest first; in and out
+  View tail;    // [slots, width - 1 + record_rows, channels], oldest first; in and out
   View out;     // [rows, channels]; must not alias x
   std::span<const Span> spans;
 };
@@ -110,6 +119,12 @@ struct CausalConvArgs {
 //   q', k' = q, k / sqrt(sum of squares + 1e-6);  beta = sigmoid(b);
 //   alpha = exp(-rate * softplus(a + dt_bias))
 //   S <- alpha S;  d = beta (v - S^T k');  S <- S + k' d^T;  out = S^T q' / sqrt(key_dim)
+// Updates of rows that may be rejected; empty views where no span records or replays.
+struct DeltaRecord {
+  View keys;    // [2 * slots, record_rows, key_heads, key_dim]: k'; outermost 2 * slot + side
+  View deltas;  // [2 * slots, record_rows, value_heads, value_dim]: d
+  View decays;  // [2 * slots, record_rows, value_heads]: alpha
+};
 struct DeltaNetArgs {
   View qkv;      // [rows, 2 * key_heads * key_dim + value_heads * value_dim]: q | k | v
   View a;        // [rows, value_heads]
@@ -117,7 +132,8 @@ struct DeltaNetArgs {
   View rate;     // [value_heads], exp(A_log)
   View dt_bias;  // [value_heads]
   View state;    // [slots, value_heads, key_dim, value_dim]; in and out
-  View out;      // [rows, value_heads, value_dim]
+  DeltaRecord record{};
+  View out;  // [rows, value_heads, value_dim]
   int64_t key_heads;
   std::span<const Span> spans;
 };
@@ -141,17 +157,31 @@ struct RopeTableArgs {
 };
 
 // Keys and values of one layer; position p of a sequence lies in page pages[p / page_len].
+//
+// Plain recipes have keys and values alone. Coded ones (quant/turboquant.h) keep whole pages as
+// codes, in a layout that the backend chooses, and the newest positions, rotated, as bf16 in a
+// tail. A row at position p reads the page that p lies in uncoded and all earlier pages as codes,
+// so that its result depends on p alone, not on which rows are computed together.
 struct KvPages {
-  View keys;    // [pages, kv_heads, page_len, head_dim], f32 or bf16
-  View values;  // same
+  View keys;    // plain: [pages, kv_heads, page_len, head_dim]
+  View values;  // coded: u8 [pages, kv_heads, page_len * bits * head_dim / 8]
+  KvRecipe recipe{};
+
+  // Coded only.
+  View key_scales{};  // bf16 [pages, kv_heads, page_len]
+  View value_scales{};
+  View key_tail{};    // bf16 [slots, kv_heads, 2 * page_len, head_dim]; position p at p % (2 *
+  View value_tail{};  // page_len)
 };
 
 // Normalises and rotates queries and keys and appends keys and values to the cache. Rotation pairs
-// dimension j with j + pairs for j < pairs; dimensions from 2 * pairs on pass through.
+// dimension j with j + pairs for j < pairs; dimensions from 2 * pairs on pass through. With a coded
+// recipe k and v are left as the tail holds them (Hadamard-rotated, rounded to bf16), and every
+// page that a row completes is coded: drafts that are rejected later will be written again.
 struct RotateAndStoreArgs {
   View q;        // [rows, q_heads, q_stride]; the first head_dim of each head are the query
-  View k;        // [rows, kv_heads, head_dim]
-  View v;        // [rows, kv_heads, head_dim]
+  View k;        // [rows, kv_heads, head_dim]; changed when coded
+  View v;        // [rows, kv_heads, head_dim]; changed when coded
   View q_scale;  // [head_dim]
   View k_scale;  // [head_dim]
   float eps;
@@ -170,6 +200,8 @@ struct AttentionArgs {
   View out;  // [rows, q_heads, head_dim]; must not alias q
   float scale;
   std::span<const Span> spans;
+  View k{};  // [rows, kv_heads, head_dim], as rotate_and_store() left them; read when coded
+  View v{};
 };
 
 // x *= sigmoid(gate); the gate of head h is the second half of q_and_gate[h]

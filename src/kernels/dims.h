@@ -77,6 +77,36 @@ class Dims {
               " of ", slots);
   }
 
+  // Replayed and recorded rows fit into what the record holds.
+  void check_records(std::span<const Span> spans) const {
+    const int64_t capacity = (*this)["record_rows"];
+    for (const Span& span : spans) {
+      require(span.replay >= 0 && span.replay <= capacity, "replay of ", span.replay, " rows of ",
+              capacity);
+      require(!span.record || span.rows <= capacity, "records ", span.rows, " rows of ", capacity);
+      require(span.record_side == 0 || span.record_side == 1, "record side ", span.record_side);
+    }
+  }
+
+  // Keys and values, plain or coded; binds pages, kv_heads, page_len and head_dim.
+  void match_kv(const KvPages& kv) {
+    if (!kv.recipe.coded()) {
+      match("keys", kv.keys.shape, {"pages", "kv_heads", "page_len", "head_dim"});
+      match("values", kv.values.shape, {"pages", "kv_heads", "page_len", "head_dim"});
+      return;
+    }
+    match("key_scales", kv.key_scales.shape, {"pages", "kv_heads", "page_len"});
+    match("value_scales", kv.value_scales.shape, {"pages", "kv_heads", "page_len"});
+    match("key_tail", kv.key_tail.shape, {"slots", "kv_heads", "2 * page_len", "head_dim"});
+    match("value_tail", kv.value_tail.shape, {"slots", "kv_heads", "2 * page_len", "head_dim"});
+    bind("key_scales", "2 * page_len", 2 * (*this)["page_len"]);
+    match("keys", kv.keys.shape, {"pages", "kv_heads", "key bytes"});
+    match("values", kv.values.shape, {"pages", "kv_heads", "value bytes"});
+    const int64_t values = (*this)["page_len"] * (*this)["head_dim"];
+    bind("recipe", "key bytes", values * bits_of(kv.recipe.keys) / 8);
+    bind("recipe", "value bytes", values * bits_of(kv.recipe.values) / 8);
+  }
+
   // Every position up to a span's last row has a page, and the page exists.
   void check_pages(std::span<const Span> spans) const {
     check_spans(spans);
@@ -101,7 +131,7 @@ class Dims {
 
   const char* op_;
   SourceLocation where_;
-  std::array<Bound, 12> bound_{};
+  std::array<Bound, 16> bound_{};
   int used_ = 0;
 };
 
@@ -194,10 +224,13 @@ inline Dims check_shapes(const CausalConvArgs& args) {
   Dims dims("causal_conv");
   dims.match("x", args.x.shape, {"rows", "channels"});
   dims.match("weight", args.weight.shape, {"width", "channels"});
-  dims.match("tail", args.tail.shape, {"slots", "width - 1", "channels"});
-  dims.bind("weight", "width - 1", dims["width"] - 1);
+  dims.match("tail", args.tail.shape, {"slots", "tail rows", "channels"});
+  dims.bind("tail", "record_rows", dims["tail rows"] - (dims["width"] - 1));
+  dims.require(dims["record_rows"] >= 0, "the tail has ", dims["tail rows"], " rows, the weight ",
+               dims["width"]);
   dims.match("out", args.out.shape, {"rows", "channels"});
   dims.check_slots(args.spans);
+  dims.check_records(args.spans);
   return dims;
 }
 
@@ -215,7 +248,19 @@ inline Dims check_shapes(const DeltaNetArgs& args) {
   dims.match("out", args.out.shape, {"rows", "value_heads", "value_dim"});
   dims.require(args.key_heads > 0 && dims["value_heads"] % args.key_heads == 0, "key_heads ",
                args.key_heads, " must divide value_heads ", dims["value_heads"]);
+  if (args.record.keys.empty()) {
+    dims.bind("record", "record_rows", 0);
+  } else {
+    dims.match("record.keys", args.record.keys.shape,
+               {"2 * slots", "record_rows", "key_heads", "key_dim"});
+    dims.match("record.deltas", args.record.deltas.shape,
+               {"2 * slots", "record_rows", "value_heads", "value_dim"});
+    dims.match("record.decays", args.record.decays.shape,
+               {"2 * slots", "record_rows", "value_heads"});
+    dims.bind("state", "2 * slots", 2 * dims["slots"]);
+  }
   dims.check_slots(args.spans);
+  dims.check_records(args.spans);
   return dims;
 }
 
@@ -247,25 +292,29 @@ inline Dims check_shapes(const RotateAndStoreArgs& args) {
   dims.match("cos", args.cos.shape, {"rows", "pairs"});
   dims.match("sin", args.sin.shape, {"rows", "pairs"});
   dims.match("out_q", args.out_q.shape, {"rows", "q_heads", "head_dim"});
-  dims.match("keys", args.kv.keys.shape, {"pages", "kv_heads", "page_len", "head_dim"});
-  dims.match("values", args.kv.values.shape, {"pages", "kv_heads", "page_len", "head_dim"});
+  dims.match_kv(args.kv);
   dims.require(dims["q_stride"] >= dims["head_dim"], "q_stride ", dims["q_stride"],
                " is less than head_dim ", dims["head_dim"]);
   dims.require(2 * dims["pairs"] <= dims["head_dim"], dims["pairs"], " pairs in a head of ",
                dims["head_dim"]);
   dims.check_pages(args.spans);
+  if (args.kv.recipe.coded()) dims.check_slots(args.spans);
   return dims;
 }
 
 inline Dims check_shapes(const AttentionArgs& args) {
   Dims dims("attention");
   dims.match("q", args.q.shape, {"rows", "q_heads", "head_dim"});
-  dims.match("keys", args.kv.keys.shape, {"pages", "kv_heads", "page_len", "head_dim"});
-  dims.match("values", args.kv.values.shape, {"pages", "kv_heads", "page_len", "head_dim"});
+  dims.match_kv(args.kv);
   dims.match("out", args.out.shape, {"rows", "q_heads", "head_dim"});
   dims.require(dims["kv_heads"] > 0 && dims["q_heads"] % dims["kv_heads"] == 0, "kv_heads ",
                dims["kv_heads"], " must divide q_heads ", dims["q_heads"]);
   dims.check_pages(args.spans);
+  if (args.kv.recipe.coded()) {
+    dims.match("k", args.k.shape, {"rows", "kv_heads", "head_dim"});
+    dims.match("v", args.v.shape, {"rows", "kv_heads", "head_dim"});
+    dims.check_slots(args.spans);
+  }
   return dims;
 }
 

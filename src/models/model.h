@@ -57,7 +57,7 @@ class Model {
   virtual const ModelInfo& info() const = 0;
   virtual const std::vector<CacheSpec>& cache_specs() const = 0;
   virtual const std::vector<PlacedWeight>& placed_weights() const = 0;
-  virtual StepCost decode_cost(int64_t context, KvType kv) const = 0;
+  virtual StepCost decode_cost(int64_t context, const KvRecipe& kv) const = 0;
 
   // Runs at most max_rows() rows; logits and cache are written, nothing is allocated.
   virtual int64_t max_rows() const = 0;

@@ -18,8 +18,12 @@ ModelPlan model_plan() {
   model.weight_bytes = 100 * kMb;
   model.activation_bytes = 10 * kMb;
   model.cache_specs = {
-      RecurrentSpec{
-          .value_heads = 1, .key_dim = 500, .value_dim = 500, .conv_tail = 0, .conv_channels = 0},
+      RecurrentSpec{.key_heads = 1,
+                    .value_heads = 1,
+                    .key_dim = 500,
+                    .value_dim = 500,
+                    .conv_tail = 0,
+                    .conv_channels = 0},
       PagedKvSpec{.kv_heads = 1, .head_dim = 15625}};  // * 64 * 4 bytes = 4 MB each of K and V
   return model;
 }
@@ -80,8 +84,9 @@ TEST(MemoryPlan, NeverGivesMoreThanTheModelWasMadeFor) {
 
 TEST(MemoryPlan, HalvesKeysAndValuesInBf16) {
   const MemoryPlan plan =
-      plan_memory(model_plan(),
-                  {.budget = kFixed + 10 * kPage, .context = 1280, .kv = KvType::bf16}, 0)
+      plan_memory(
+          model_plan(),
+          {.budget = kFixed + 10 * kPage, .context = 1280, .kv = {KvCodec::bf16, KvCodec::bf16}}, 0)
           .value();
   EXPECT_EQ(plan.kv, 10 * kPage);
   EXPECT_EQ(plan.total(), plan.budget);

@@ -58,7 +58,10 @@ void write_value(const View& view, int64_t index, float value) {
 
 struct Cache {
   Guarded keys, values;
-  KvPages pages() const { return {keys, values}; }
+  KvPages pages() const {
+    const KvCodec codec = keys.view().dtype == DType::bf16 ? KvCodec::bf16 : KvCodec::f32;
+    return {keys, values, {codec, codec}};
+  }
 
   Cache(const HeadShape& shape, int64_t count)
       : keys({count, shape.kv_heads, shape.page_len, shape.head_dim}, shape.kv_type),

@@ -14,7 +14,7 @@ namespace slip {
 class DirectModel {
  public:
   DirectModel(const std::filesystem::path& folder, const Backend& backend, int threads = 2,
-              KvType kv = KvType::f32)
+              const KvRecipe& kv = {})
       : pool_(threads), ops_(backend.make(pool_)) {
     const Result<ModelSource> source = ModelSource::open(folder);
     check(source.ok(), source.ok() ? "" : source.failure().message);
@@ -22,7 +22,7 @@ class DirectModel {
         source.value().load({.max_rows = kMaxRows, .context = kContext}, *ops_, pool_, {});
     check(loaded.ok(), loaded.ok() ? "" : loaded.failure().message);
     model_ = std::move(loaded).value();
-    cache_ = std::make_unique<Cache>(model_->cache_specs(), kv,
+    cache_ = std::make_unique<Cache>(model_->cache_specs(), CacheFormat{.kv = kv},
                                      CacheSize{.sequences = 3, .pages = 3 * kContext / kPageLen});
   }
 

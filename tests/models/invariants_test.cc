@@ -126,7 +126,7 @@ TEST_P(FastModel, TheNumberOfThreadsChangesNoBit) {
 }
 
 TEST_P(FastModel, Bf16KeysAndValuesAreRowInvariantToo) {
-  DirectModel model(tested().folder, backend(), 2, KvType::bf16);
+  DirectModel model(tested().folder, backend(), 2, KvRecipe{KvCodec::bf16, KvCodec::bf16});
   const std::vector<int32_t> ids = text();
   EXPECT_EQ(difference(model.run(ids, 1), model.run(ids, 64), model.vocabulary()), "");
 }

@@ -20,7 +20,7 @@ void CpuOps::causal_conv(const CausalConvArgs& args) {
 
   // All rows of one span for channels [first, first + count).
   const auto run = [&](const Span& span, int64_t first, int64_t count) {
-    float* tail = args.tail.f32() + span.state_slot * history * channels + first;
+    float* tail = args.tail.f32() + span.state_slot * args.tail.shape[1] * channels + first;
     const float* x = args.x.f32() + span.first_row * channels + first;
     // Input `position` of the span; negative ones are in the tail.
     const auto input = [&](int64_t position) {

@@ -12,7 +12,7 @@ void RefOps::causal_conv(const CausalConvArgs& args) {
   for (const Span& span : args.spans) {
     const float* x = args.x.f32() + span.first_row * channels;
     float* out = args.out.f32() + span.first_row * channels;
-    float* tail = args.tail.f32() + span.state_slot * tail_len * channels;
+    float* tail = args.tail.f32() + span.state_slot * dims["tail rows"] * channels;
 
     // The tail and the span's inputs as one sequence; row t of the span is inputs[t + tail_len].
     std::vector<float> inputs(tail, tail + tail_len * channels);

@@ -13,8 +13,7 @@ void mix(const Attention& attention, size_t cache_index, Pass& pass) {
   const View q_and_gate = act.q_and_gate.view.first(rows);
   const View k = act.k.view.first(rows), v = act.v.view.first(rows);
   const View attended = act.attended.view.first(rows);
-  const Cache::Layer& cached = pass.cache.layer(cache_index);
-  const KvPages kv{cached.keys, cached.values};
+  const KvPages& kv = pass.cache.layer(cache_index).kv;
 
   const LinearOutput projections[] = {
       {attention.q, q_and_gate.reshaped({rows, c.q_heads * 2 * c.head_dim})},
@@ -36,7 +35,9 @@ void mix(const Attention& attention, size_t cache_index, Pass& pass) {
                       .kv = kv,
                       .out = attended,
                       .scale = 1.0f / std::sqrt(float(c.head_dim)),
-                      .spans = pass.spans});
+                      .spans = pass.spans,
+                      .k = k,
+                      .v = v});
   pass.ops.gate_heads({.x = attended, .q_and_gate = q_and_gate});
   pass.ops.linear({.x = attended.reshaped({rows, c.q_heads * c.head_dim}),
                    .weight = attention.o,
@@ -58,14 +59,18 @@ void mix(const DeltaNet& delta, size_t cache_index, Pass& pass) {
   const LinearOutput projections[] = {
       {delta.qkv, qkv}, {delta.z, z.reshaped({rows, c.value_size()})}, {delta.a, a}, {delta.b, b}};
   pass.ops.linears({.x = act.normed.view.first(rows), .outputs = projections});
-  pass.ops.causal_conv(
-      {.x = qkv, .weight = delta.conv, .tail = cached.tail, .out = qkv_conv, .spans = pass.spans});
+  pass.ops.causal_conv({.x = qkv,
+                        .weight = delta.conv,
+                        .tail = cached.conv_tail,
+                        .out = qkv_conv,
+                        .spans = pass.spans});
   pass.ops.delta_net({.qkv = qkv_conv,
                       .a = a,
                       .b = b,
                       .rate = delta.rate,
                       .dt_bias = delta.dt_bias,
                       .state = cached.state,
+                      .record = cached.record,
                       .out = mixed,
                       .key_heads = c.key_heads,
                       .spans = pass.spans});

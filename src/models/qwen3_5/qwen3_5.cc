@@ -14,8 +14,8 @@ PagedKvSpec kv_spec(const Config& config) {
 
 RecurrentSpec recurrent_spec(const Config& config) {
   const DeltaNetConfig& delta = config.delta_net;
-  return {delta.value_heads, delta.key_dim, delta.value_dim, delta.conv_width - 1,
-          delta.conv_channels()};
+  return {delta.key_heads, delta.value_heads,    delta.key_dim,
+          delta.value_dim, delta.conv_width - 1, delta.conv_channels()};
 }
 
 bool is_integer(WeightFormat format) {
@@ -110,7 +110,7 @@ void Qwen35::project_outputs(const View& hidden, std::span<const int64_t> output
   ops_.linear({.x = selected, .weight = weights_.head, .out = logits});
 }
 
-StepCost Qwen35::decode_cost(int64_t context, KvType kv) const {
+StepCost Qwen35::decode_cost(int64_t context, const KvRecipe& kv) const {
   StepCost cost;
   const double active_experts =
       config_.experts ? double(config_.experts->top_k) / double(config_.experts->experts) : 1;
@@ -128,8 +128,8 @@ StepCost Qwen35::decode_cost(int64_t context, KvType kv) const {
   const DeltaNetConfig& delta = config_.delta_net;
   for (const LayerKind kind : config_.layers) {
     if (kind == LayerKind::attention) {
-      cost.cache_bytes += uint64_t(2 * context * attention.kv_heads * attention.head_dim) *
-                          bytes_per_value(dtype_of(kv));
+      cost.cache_bytes +=
+          uint64_t(context * attention.kv_heads) * bytes_per_position(kv, attention.head_dim);
       cost.float_products += uint64_t(2 * context * attention.q_heads * attention.head_dim);
     } else {
       const auto values = uint64_t(delta.value_heads * delta.key_dim * delta.value_dim);

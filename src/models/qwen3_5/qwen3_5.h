@@ -28,7 +28,7 @@ class Qwen35 : public Model {
   const ModelInfo& info() const override { return info_; }
   const std::vector<CacheSpec>& cache_specs() const override { return cache_specs_; }
   const std::vector<PlacedWeight>& placed_weights() const override { return table_.placed(); }
-  StepCost decode_cost(int64_t context, KvType kv) const override;
+  StepCost decode_cost(int64_t context, const KvRecipe& kv) const override;
   int64_t max_rows() const override { return activations_.max_rows; }
   void forward(const Step& step, Cache& cache) override;
   void draft(const DraftStep& step, Cache& cache) override;
