@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "environment.h"
 #include "kernels/cpu/simd/loops.h"
 #include "machine.h"
@@ -175,7 +175,7 @@ class Bench : public Verb {
     row.spread = (*high - *low) / row.tokens_per_second;
     if (kind == "tg") {
       const StepCost cost =
-          engine_->model().decode_cost(depth + length / 2, engine_->memory().cache_format.kv);
+          engine_->model().step_cost(1, depth + length / 2, engine_->memory().cache_format.kv);
       row.bytes_per_step = cost.weight_bytes + cost.cache_bytes;
       row.int8_products = kBytesPerActivation * cost.integer_products;
     }

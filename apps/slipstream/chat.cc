@@ -23,6 +23,7 @@ class Chat {
         styles_(terminal.colors),
         model_(model),
         session_(model.engine()),
+        drafts_(options.speculation.length()),
         history_(user.state_dir.empty() ? std::filesystem::path() : user.state_dir / "history"),
         think_(options.thinking()),
         style_(print_style(options, terminal)),
@@ -179,6 +180,7 @@ class Chat {
     SLIP_TRY(const std::string prompt, model_.render(messages, think_));
     GenerateRequest request = options_.sampling.request(model_.defaults());
     SLIP_TRY(request.prompt, model_.encode(prompt));
+    request.drafts = drafts_ ? &*drafts_ : nullptr;
     if (terminal_.escapes) style_.columns = terminal_size().columns;  // windows change
     AnswerPrinter printer(style_, [](std::string_view piece) {
       return std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size() &&
@@ -207,6 +209,7 @@ class Chat {
   Styles styles_;
   TalkingModel& model_;
   Session session_;
+  std::optional<DraftLength> drafts_;
   LineHistory history_;
   LineEditorOptions editor_;
   Conversation conversation_;
@@ -227,7 +230,7 @@ Result<int> chat(const RunOptions& options, const Terminal& terminal) {
   const JsonArray probe{JsonObject{{"role", "user"}, {"content", "?"}}};
   SLIP_TRY(const std::string rendered, model.render(probe, options.thinking()));
   SLIP_TRY([[maybe_unused]] const std::vector<int32_t> ids, model.encode(rendered));
-  SLIP_TRY_STATUS(model.load(options.model, 0));
+  SLIP_TRY_STATUS(model.load(options.model, options.speculation, 0));
   const Styles styles(terminal.colors);
   if (!options.quiet)
     std::printf("%s%s%s%s · %s · context %s · /help shows what you can do%s\n", styles.bold.data(),

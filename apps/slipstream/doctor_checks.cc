@@ -136,7 +136,7 @@ Result<ModelCheck> check_default_model() {
   ModelCheck check;
   SLIP_TRY(check.folder, locate_model(""));
   SLIP_TRY(TalkingModel model, TalkingModel::open(flags));
-  SLIP_TRY_STATUS(model.load(flags, 0));
+  SLIP_TRY_STATUS(model.load(flags, {}, 0));
   check.load_seconds = model.load_seconds();
   GenerateRequest request;
   request.sampling.temperature = 0;

@@ -66,6 +66,10 @@ void ModelFlags::add_to(Flags& flags) {
   flags.option("-c,--ctx", &context, "N", "Positions the context holds, e.g. 32K");
   flags.option("--memory", &memory, "SIZE", "Bytes the engine may use, e.g. 20G");
   flags.option("--kv-cache", &kv_cache, "RECIPE", kKvCacheHelp);
+  flags.choice("--head", &head, {"keep", "int8"},
+               "The output matrix: as in the files, or rounded to 8 bits per row at load");
+  flags.choice("--shared-experts", &shared_experts, {"keep", "fp8"},
+               "Shared experts: as in the files, or rounded to FP8 at load");
   flags.option("-t,--threads", &threads, "N", "Threads; without it all processors");
   flags.option("--device", &device, "auto|cpu|cuda:N", "Where to run");
   flags.choice("--ops", &ops, {"fast", "ref"}, "ref: the slow reference kernels, to settle doubts");
@@ -137,6 +141,13 @@ Result<MemoryRequest> memory_request(const ModelFlags& flags) {
     SLIP_TRY(request.budget, parse_size(*flags.memory));
   }
   return request;
+}
+
+WeightChoices weight_choices(const ModelFlags& flags) {
+  WeightChoices choices;
+  choices.int8_head = flags.head == "int8";
+  choices.fp8_shared_experts = flags.shared_experts == "fp8";
+  return choices;
 }
 
 LoadProgress loading_bar(const std::string& what) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "flags.h"
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/ops.h"
@@ -30,6 +30,8 @@ struct ModelFlags {
   std::optional<std::string> context;
   std::optional<std::string> memory;
   std::string kv_cache = "f32";
+  std::string head = "keep";            // keep, int8
+  std::string shared_experts = "keep";  // keep, fp8
 
   void add_to(Flags& flags);
 };
@@ -58,6 +60,7 @@ struct Backend {
 Result<Backend> make_backend(const ModelFlags& flags);
 
 Result<MemoryRequest> memory_request(const ModelFlags& flags);
+WeightChoices weight_choices(const ModelFlags& flags);
 
 // Draws a bar on stderr when that is a terminal and loading takes longer than a moment.
 LoadProgress loading_bar(const std::string& what);

@@ -32,8 +32,6 @@ class Run : public Verb {
     if (const Status settled = options_.settle(); !settled.ok())
       return usage(settled.failure().message);
     const Terminal terminal = Terminal::detect(user_environment());
-    if (options_.speculate.value_or("off") != "off" && !options_.quiet)
-      std::fputs("note: drafting is not built yet; --speculate changes nothing\n", stderr);
     if (options_.dry_run) return print_plan(options_);
     if (!options_.ids.empty()) return answer_once(options_, "", terminal);
 

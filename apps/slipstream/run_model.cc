@@ -45,24 +45,29 @@ Status TalkingModel::prepare(const ModelFlags& flags) {
 }
 
 Result<EngineOptions> TalkingModel::engine_options(const ModelFlags& flags,
+                                                   const SpeculateFlags& speculation,
                                                    int64_t positions) const {
   EngineOptions options;
   SLIP_TRY(options.memory, memory_request(flags));
+  options.weights = weight_choices(flags);
+  speculation.apply(options);
   if (!options.memory.context && positions > kUsualContext)
     options.memory.context = std::min(positions, source_.max_context());
   return options;
 }
 
-Result<MemoryPlan> TalkingModel::plan(const ModelFlags& flags, int64_t positions) {
+Result<MemoryPlan> TalkingModel::plan(const ModelFlags& flags, const SpeculateFlags& speculation,
+                                      int64_t positions) {
   SLIP_TRY_STATUS(prepare(flags));
-  SLIP_TRY(const EngineOptions options, engine_options(flags, positions));
+  SLIP_TRY(const EngineOptions options, engine_options(flags, speculation, positions));
   return Engine::plan(source_, options, *backend_.ops);
 }
 
-Status TalkingModel::load(const ModelFlags& flags, int64_t positions) {
+Status TalkingModel::load(const ModelFlags& flags, const SpeculateFlags& speculation,
+                          int64_t positions) {
   const Stopwatch clock;
   SLIP_TRY_STATUS(prepare(flags));
-  SLIP_TRY(const EngineOptions options, engine_options(flags, positions));
+  SLIP_TRY(const EngineOptions options, engine_options(flags, speculation, positions));
   SLIP_TRY(engine_,
            Engine::load(source_, options, *backend_.ops, *backend_.pool, loading_bar(name_)));
   load_seconds_ += clock.seconds();

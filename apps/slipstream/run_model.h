@@ -8,6 +8,7 @@
 
 #include "engine/generation_config.h"
 #include "environment.h"
+#include "speculate_flags.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -20,10 +21,11 @@ class TalkingModel {
   static Result<TalkingModel> open(const ModelFlags& flags);
 
   // Loads the weights, with a context of at least `positions` if the flags name none.
-  Status load(const ModelFlags& flags, int64_t positions);
+  Status load(const ModelFlags& flags, const SpeculateFlags& speculation, int64_t positions);
 
   // What load() would take.
-  Result<MemoryPlan> plan(const ModelFlags& flags, int64_t positions);
+  Result<MemoryPlan> plan(const ModelFlags& flags, const SpeculateFlags& speculation,
+                          int64_t positions);
 
   // Text as it is to token ids.
   Result<std::vector<int32_t>> encode(const std::string& text) const;
@@ -45,7 +47,8 @@ class TalkingModel {
       : folder_(std::move(folder)), source_(std::move(source)) {}
 
   Status prepare(const ModelFlags& flags);
-  Result<EngineOptions> engine_options(const ModelFlags& flags, int64_t positions) const;
+  Result<EngineOptions> engine_options(const ModelFlags& flags, const SpeculateFlags& speculation,
+                                       int64_t positions) const;
 
   std::filesystem::path folder_;
   std::string name_;

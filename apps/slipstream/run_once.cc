@@ -60,8 +60,10 @@ JsonObject report(const Answer& answer, const TalkingModel& model, const Generat
                     {"reasoning", answer.reasoning}};
   if (!answer.tool_calls.empty()) object["tool_calls"] = answer.tool_calls;
   object["timings"] = stats_json(result, traffic, model.load_seconds());
-  object["drafted"] = 0;
-  object["accepted"] = 0;
+  object["drafted"] = result.drafts.drafted;
+  object["accepted"] = result.drafts.accepted;
+  object["steps"] = result.drafts.steps;
+  object["acceptance"] = acceptance_list(result.drafts);
   object["seed"] = request.sampling.seed;
   object["temperature"] = request.sampling.temperature;
   object["context"] = model.engine().context();
@@ -71,7 +73,9 @@ JsonObject report(const Answer& answer, const TalkingModel& model, const Generat
 }
 
 // What a person must know who sees only the answer.
-void print_notes(const Answer& answer, const TalkingModel& model) {
+void print_notes(const Answer& answer, const TalkingModel& model, const SpeculateFlags& flags) {
+  if (const std::string why = why_no_drafts(model.source(), flags); !why.empty())
+    std::fprintf(stderr, "note: %s\n", why.c_str());
   const char* cut = nullptr;
   if (answer.result.finish == FinishReason::max_tokens) cut = "--max-tokens";
   if (answer.result.finish == FinishReason::context_full) cut = "the end of the context";
@@ -98,7 +102,7 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
   GenerateRequest request = options.sampling.request(model.defaults());
   request.prompt = prompt.ids;
   const int64_t room = request.max_tokens >= 0 ? request.max_tokens : kAnswerRoom;
-  SLIP_TRY_STATUS(model.load(options.model, int64_t(prompt.ids.size()) + room));
+  SLIP_TRY_STATUS(model.load(options.model, options.speculation, int64_t(prompt.ids.size()) + room));
 
   int write_error = 0;
   AnswerPrinter printer(print_style(options, terminal), [&](std::string_view piece) {
@@ -108,6 +112,8 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
     if (!written && write_error == 0) write_error = errno;
     return written;
   });
+  std::optional<DraftLength> drafts = options.speculation.length();
+  request.drafts = drafts ? &*drafts : nullptr;
   const InterruptScope interrupts(InterruptScope::Again::ends_program);
   Session session(model.engine());
   Result<Answer> made = make_answer(session, model.tokenizer(), request, prompt.parse, printer);
@@ -131,13 +137,13 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
     std::fprintf(stderr, "%s%s%s%s\n", terminal.error && terminal.output ? "\n" : "",
                  styles.dim.data(), line.c_str(), styles.plain.data());
   }
-  if (!options.quiet) print_notes(answer, model);
+  if (!options.quiet) print_notes(answer, model, options.speculation);
   return InterruptScope::interrupted() ? kInterruptedStatus : 0;
 }
 
 Result<int> print_plan(const RunOptions& options) {
   SLIP_TRY(TalkingModel model, TalkingModel::open(options.model));
-  SLIP_TRY(const MemoryPlan plan, model.plan(options.model, 0));
+  SLIP_TRY(const MemoryPlan plan, model.plan(options.model, options.speculation, 0));
   if (options.json) {
     const JsonObject object{{"model", model.name()},
                             {"weights", plan.weights},

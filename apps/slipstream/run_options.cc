@@ -24,15 +24,6 @@ bool is_shape(const std::string& word) {
   return std::find(names.begin(), names.end(), word) != names.end();
 }
 
-Status check_speculate(const std::string& text) {
-  if (text == "off" || text == "auto") return {};
-  const bool number =
-      !text.empty() && text.size() <= 2 &&
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (number) return {};
-  return error("--speculate is off, auto or a number of drafts, not \"", text, "\"");
-}
-
 }  // namespace
 
 void RunOptions::add_to(Flags& flags) {
@@ -50,8 +41,7 @@ void RunOptions::add_to(Flags& flags) {
   flags.flag("--hide-thinking", &hide_thinking, "Do not show the model's thoughts");
   flags.flag("--show-thinking", &show_thinking, "Show them even when the output is no terminal");
   sampling.add_to(flags);
-  flags.option("--speculate", &speculate, "off|N|auto",
-               "Drafts per step; changes speed, never the text");
+  speculation.add_to(flags);
   flags.flag("--json", &json, "Print one JSON object at the end instead of text");
   flags.flag("--stats", &stats, "Print how fast it was, also when there is no terminal");
   flags.flag("-q,--quiet", &quiet, "Print only the answer: no statistics and no notes");
@@ -94,7 +84,7 @@ Status RunOptions::settle() {
     return error("--raw uses no template, so --system and --think mean nothing");
   if (hide_thinking && show_thinking)
     return error("--hide-thinking and --show-thinking exclude each other");
-  if (speculate) SLIP_TRY_STATUS(check_speculate(*speculate));
+  SLIP_TRY_STATUS(speculation.check());
   if (is_shape(model.model))
     return error("\"", model.model,
                  "\" is the name of a shape, which has no weights; bench and "

@@ -7,18 +7,19 @@
 #include "environment.h"
 #include "run_printer.h"
 #include "run_sampling.h"
+#include "speculate_flags.h"
 
 namespace slip {
 
 struct RunOptions {
   ModelFlags model;
   SamplingFlags sampling;
+  SpeculateFlags speculation;
   std::string first, second;  // the words without a flag: MODEL, PROMPT, or both
   std::string prompt;
   std::string ids;  // a file
   std::string system;
   std::string think;  // "", "on" or "off"
-  std::optional<std::string> speculate;
   bool raw = false;
   bool hide_thinking = false, show_thinking = false;
   bool json = false;

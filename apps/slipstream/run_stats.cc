@@ -34,7 +34,7 @@ std::string describe_rate(double rate) {
 DecodeTraffic decode_traffic(Engine& engine, const GenerateResult& result) {
   // The context grows while the answer is written; its middle stands for all of it.
   const int64_t context = result.prompt_tokens + int64_t(result.ids.size()) / 2;
-  const StepCost cost = engine.model().decode_cost(context, engine.memory().cache_format.kv);
+  const StepCost cost = engine.model().step_cost(1, context, engine.memory().cache_format.kv);
   DecodeTraffic traffic;
   traffic.bytes_per_token = double(cost.weight_bytes + cost.cache_bytes);
   traffic.bytes_per_second = traffic.bytes_per_token * result.decode_rate();
@@ -46,6 +46,11 @@ std::string describe_stats(const GenerateResult& result, const DecodeTraffic& tr
   const auto count = int64_t(result.ids.size());
   std::string text = cat(with_commas(count), count == 1 ? " token" : " tokens");
   if (count > 0) text += cat(", ", describe_rate(result.decode_rate()), " tok/s");
+  if (result.drafts.drafted > 0)
+    text += format(" (%.2f per step, %.0f %% of %lld drafts right)",
+                   double(count) / double(result.drafts.steps),
+                   100.0 * double(result.drafts.accepted) / double(result.drafts.drafted),
+                   static_cast<long long>(result.drafts.drafted));
   text += cat(" · prompt ", with_commas(result.prompt_tokens), " tokens");
   if (result.reused_tokens > 0) text += cat(" (", with_commas(result.reused_tokens), " reused)");
   text += cat(", ", describe_rate(result.prompt_rate()), " tok/s");
@@ -60,6 +65,13 @@ std::string describe_stats(const GenerateResult& result, const DecodeTraffic& tr
                  *traffic.share_of_bandwidth > 1 ? " (out of the cache)" : "");
   }
   return text;
+}
+
+JsonArray acceptance_list(const DraftCounts& drafts) {
+  JsonArray list;
+  for (size_t i = 0; i < drafts.judged_at.size() && drafts.judged_at[i] > 0; ++i)
+    list.emplace_back(double(drafts.accepted_at[i]) / double(drafts.judged_at[i]));
+  return list;
 }
 
 JsonObject stats_json(const GenerateResult& result, const DecodeTraffic& traffic,

@@ -21,6 +21,9 @@ DecodeTraffic decode_traffic(Engine& engine, const GenerateResult& result);
 std::string describe_stats(const GenerateResult& result, const DecodeTraffic& traffic,
                            std::optional<double> load_seconds);
 
+// Share of the judged drafts that were right, per place in the draft.
+JsonArray acceptance_list(const DraftCounts& drafts);
+
 // The timings of `run --json`.
 JsonObject stats_json(const GenerateResult& result, const DecodeTraffic& traffic,
                       double load_seconds);

@@ -2,132 +2,69 @@
 
 #include <algorithm>
 
+#include "engine/mtp_drafter.h"
+
 namespace slip {
 namespace {
 
+bool drafts(const ModelInfo& info, const EngineOptions& options) {
+  return options.max_drafts > 0 && info.has_mtp;
+}
+
+// Options with what drafting needs filled in.
+EngineOptions settle(const ModelSource& source, EngineOptions options) {
+  check(options.max_drafts >= 0 && options.max_drafts <= kMaxDrafts, "max_drafts ",
+        options.max_drafts);
+  if (!source.has_mtp()) options.max_drafts = 0;
+  if (options.max_drafts > 0) {
+    options.with_mtp = true;
+    options.memory.record_rows = options.max_drafts + 1;
+    options.logit_rows = std::max(options.logit_rows, options.max_drafts + 1);
+  }
+  return options;
+}
+
 ModelOptions model_options(const EngineOptions& options, int64_t context) {
-  return {.max_rows = options.max_rows, .context = context, .with_mtp = options.with_mtp};
+  return {.max_rows = options.max_rows,
+          .context = context,
+          .with_mtp = options.with_mtp,
+          .weights = options.weights};
+}
+
+Result<MemoryPlan> plan_settled(const ModelSource& source, const EngineOptions& options,
+                                const Ops& ops) {
+  SLIP_TRY(ModelPlan model, source.plan(model_options(options, 0), ops));
+  int64_t values = options.logit_rows * model.info.vocabulary;
+  if (model.info.has_mtp) values += options.max_rows * model.info.hidden;
+  if (drafts(model.info, options)) values += MtpDrafter::values(model.info, options.max_rows);
+  model.activation_bytes += uint64_t(values) * sizeof(float);
+  return plan_memory(model, options.memory, available_memory());
 }
 
 }  // namespace
 
 Result<MemoryPlan> Engine::plan(const ModelSource& source, const EngineOptions& options,
                                 const Ops& ops) {
-  SLIP_TRY(ModelPlan model, source.plan(model_options(options, 0), ops));
-  model.activation_bytes += uint64_t(options.logit_rows * model.info.vocabulary) * sizeof(float);
-  if (model.info.has_mtp)
-    model.activation_bytes += uint64_t(options.max_rows * model.info.hidden) * sizeof(float);
-  return plan_memory(model, options.memory, available_memory());
+  return plan_settled(source, settle(source, options), ops);
 }
 
 Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
-                                             const EngineOptions& options, Ops& ops,
+                                             const EngineOptions& requested, Ops& ops,
                                              ThreadPool& pool, const LoadProgress& progress) {
+  const EngineOptions options = settle(source, requested);
   std::unique_ptr<Engine> engine(new Engine);
-  SLIP_TRY(engine->plan_, plan(source, options, ops));
+  SLIP_TRY(engine->plan_, plan_settled(source, options, ops));
   SLIP_TRY(engine->model_,
            source.load(model_options(options, engine->plan_.context), ops, pool, progress));
-  engine->cache_ = std::make_unique<Cache>(engine->model_->cache_specs(),
-                                           engine->plan_.cache_format, engine->plan_.cache_size());
+  engine->cache_ = std::make_unique<Cache>(
+      engine->model_->cache_specs(), engine->plan_.cache_format, engine->plan_.cache_size());
   const ModelInfo& info = engine->model_->info();
+  engine->max_drafts_ = drafts(info, options) ? options.max_drafts : 0;
   engine->ids_ = Tensor(Device::cpu, DType::i32, {options.max_rows});
   engine->logits_ = Tensor(Device::cpu, DType::f32, {options.logit_rows, info.vocabulary});
   if (info.has_mtp)
     engine->hidden_ = Tensor(Device::cpu, DType::f32, {options.max_rows, info.hidden});
   return engine;
-}
-
-Session::Session(Engine& engine) : engine_(engine) {
-  Result<SequenceId> opened = engine.cache_->open();
-  check(opened.ok(), "more sessions than the cache has sequences");
-  sequence_ = opened.value();
-  tokens_.reserve(size_t(engine.context()));
-  output_rows_.reserve(size_t(engine.logits_.view.shape[0]));
-}
-
-Session::~Session() { engine_.cache_->close(sequence_); }
-
-void Session::clear() {
-  engine_.cache_->clear(sequence_);
-  tokens_.clear();
-}
-
-std::span<float> Session::logits() {
-  const View row = engine_.logits_.view.slice(int64_t(output_rows_.size()) - 1, 1);
-  return {row.f32(), size_t(row.count())};
-}
-
-Result<int64_t> Session::sync(std::span<const int32_t> ids, const Progress& progress) {
-  const bool continues =
-      tokens_.size() < ids.size() && std::equal(tokens_.begin(), tokens_.end(), ids.begin());
-  const auto reused = continues ? int64_t(tokens_.size()) : 0;
-  SLIP_TRY_STATUS(check_ids(ids.subspan(size_t(reused)), reused));  // a refusal keeps what is there
-  if (!continues) clear();
-  SLIP_TRY_STATUS(feed(ids.subspan(size_t(reused)), progress));
-  return reused;
-}
-
-Status Session::check_ids(std::span<const int32_t> ids, int64_t before) const {
-  const int64_t vocabulary = engine_.model_->info().vocabulary;
-  for (const int32_t id : ids)
-    if (id < 0 || id >= vocabulary)
-      return error("token id ", id, " is outside the vocabulary of ", vocabulary);
-  const int64_t length = before + int64_t(ids.size());
-  if (length > engine_.context())
-    return error("the text has ", length, " tokens, the context holds ", engine_.context(),
-                 "; raise --ctx (the model takes up to ", engine_.plan_.max_context, ")");
-  return {};
-}
-
-Status Session::feed(std::span<const int32_t> ids, const Progress& progress) {
-  SLIP_TRY_STATUS(check_ids(ids, int64_t(tokens_.size())));
-  const auto total = int64_t(ids.size());
-  const int64_t chunk = engine_.model_->max_rows();
-  for (int64_t done = 0; done < total; done += chunk) {
-    const int64_t rows = std::min(chunk, total - done);
-    SLIP_TRY_STATUS(step(ids.subspan(size_t(done), size_t(rows)), done + rows == total ? 1 : 0));
-    if (progress && !progress(done + rows, total) && done + rows < total) return error("stopped");
-  }
-  return {};
-}
-
-Status Session::feed_each(std::span<const int32_t> ids, const EachRow& each) {
-  SLIP_TRY_STATUS(check_ids(ids, int64_t(tokens_.size())));
-  const View& logits = engine_.logits_.view;
-  const int64_t chunk = std::min(engine_.model_->max_rows(), logits.shape[0]);
-  const int64_t vocabulary = logits.shape[1], hidden = engine_.model_->info().hidden;
-  for (size_t done = 0; done < ids.size(); done += size_t(chunk)) {
-    const auto part = ids.subspan(done, std::min(size_t(chunk), ids.size() - done));
-    const auto position = int64_t(tokens_.size());
-    SLIP_TRY_STATUS(step(part, int64_t(part.size())));
-    for (int64_t row = 0; row < int64_t(part.size()); ++row) {
-      std::span<const float> hidden_row;
-      if (!engine_.hidden_.view.empty())
-        hidden_row = {engine_.hidden_.view.f32() + row * hidden, size_t(hidden)};
-      each(position + row, {logits.f32() + row * vocabulary, size_t(vocabulary)}, hidden_row);
-    }
-  }
-  return {};
-}
-
-Status Session::step(std::span<const int32_t> ids, int64_t outputs) {
-  const NoAllocScope no_alloc;
-  const auto rows = int64_t(ids.size());
-  SLIP_TRY(const Span span, engine_.cache_->extend(sequence_, rows, Cache::Rows::certain));
-  std::copy(ids.begin(), ids.end(), engine_.ids_.view.i32());
-  output_rows_.clear();
-  for (int64_t i = rows - outputs; i < rows; ++i) output_rows_.push_back(i);
-  View hidden = engine_.hidden_.view;
-  if (!hidden.empty()) hidden = hidden.first(rows);
-  engine_.model_->forward({.ids = engine_.ids_.view.first(rows),
-                           .spans = {&span, 1},
-                           .outputs = output_rows_,
-                           .logits = engine_.logits_.view.first(outputs),
-                           .hidden = hidden},
-                          *engine_.cache_);
-  engine_.cache_->commit(sequence_, rows);
-  tokens_.insert(tokens_.end(), ids.begin(), ids.end());
-  return {};
 }
 
 }  // namespace slip

@@ -57,6 +57,7 @@ Result<GenerateResult> generate(Session& session, const Tokenizer* tokenizer,
   const Stopwatch prompt_clock;
   SLIP_TRY(result.reused_tokens, session.sync(request.prompt, events.on_prompt));
   result.prompt_seconds = prompt_clock.seconds();
+  const int64_t room = session.room() + 1;  // the last token needs no place
 
   const auto vocabulary = int64_t(session.logits().size());
   Sampler sampler(request.sampling, vocabulary,
@@ -69,12 +70,19 @@ Result<GenerateResult> generate(Session& session, const Tokenizer* tokenizer,
   };
 
   const Stopwatch decode_clock;
+  Decoder decoder(session, sampler, request.drafts);
+  // How many tokens may still be chosen, by the request and by the room behind the prompt.
+  const auto wanted = [&] {
+    const auto made = int64_t(result.ids.size());
+    const int64_t fitting = room - made;
+    return request.max_tokens < 0 ? fitting : std::min(request.max_tokens - made, fitting);
+  };
   const auto enough = [&] {
     return request.max_tokens >= 0 && int64_t(result.ids.size()) >= request.max_tokens;
   };
   if (enough()) result.finish = FinishReason::max_tokens;
   while (!enough()) {
-    const int32_t id = sampler.next(session.logits());
+    const int32_t id = sampler.next(decoder.logits());
     if (std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end()) {
       result.finish = FinishReason::stop_token;
       break;
@@ -92,14 +100,16 @@ Result<GenerateResult> generate(Session& session, const Tokenizer* tokenizer,
       result.finish = FinishReason::max_tokens;
       break;
     }
-    if (!session.has_room()) {
+    if (wanted() <= 0) {
       result.finish = FinishReason::context_full;
       break;
     }
-    SLIP_TRY_STATUS(session.feed({&id, 1}));
+    SLIP_TRY_STATUS(decoder.advance(id, wanted()));
   }
+  decoder.finish();
   if (result.finish != FinishReason::cancelled) emit(stream.finish());
   result.decode_seconds = decode_clock.seconds();
+  result.drafts = decoder.counts();
   return result;
 }
 

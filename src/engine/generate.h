@@ -6,8 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/engine.h"
-#include "engine/sampling.h"
+#include "engine/decoder.h"
 #include "text/tokenizer.h"
 
 namespace slip {
@@ -15,6 +14,7 @@ namespace slip {
 struct GenerateRequest {
   std::vector<int32_t> prompt;
   SamplingOptions sampling;
+  DraftLength* drafts = nullptr;  // changes the speed, never the text; learns from each request
   int64_t max_tokens = -1;        // -1: until the context is full
   std::vector<int32_t> stop_ids;  // end the answer and are not part of it
   std::vector<std::string> stop_strings;
@@ -31,6 +31,7 @@ struct GenerateResult {
   int64_t reused_tokens = 0;  // of the prompt, already in the session
   double prompt_seconds = 0;
   double decode_seconds = 0;
+  DraftCounts drafts;
 
   double decode_rate() const {
     return decode_seconds > 0 ? double(ids.size()) / decode_seconds : 0;

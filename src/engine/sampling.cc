@@ -35,13 +35,25 @@ void Sampler::see_prompt(std::span<const int32_t> ids) {
 
 int32_t Sampler::next(std::span<float> logits) {
   adjust(logits);
-  const auto usable = logits.first(size_t(usable_));
-  const int32_t id = options_.greedy()
-                         ? int32_t(std::max_element(usable.begin(), usable.end()) - usable.begin())
-                         : draw(usable);
+  const int32_t id = choose(logits.first(size_t(usable_)), chosen_);
   ++chosen_;
   if (counts_[size_t(id)]++ == 0 && !in_prompt_[size_t(id)]) seen_.push_back(id);
   return id;
+}
+
+Sampler::Proposal Sampler::propose(std::span<float> logits, int64_t ahead) {
+  adjust(logits);
+  const auto usable = logits.first(size_t(usable_));
+  const int32_t id = choose(usable, chosen_ + ahead);
+  float other = -INFINITY;
+  for (size_t i = 0; i < usable.size(); ++i)
+    if (usable[i] > other && i != size_t(id)) other = usable[i];
+  return {id, usable[size_t(id)] - other};
+}
+
+int32_t Sampler::choose(std::span<const float> logits, int64_t index) {
+  if (!options_.greedy()) return draw(logits, index);
+  return int32_t(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
 void Sampler::adjust(std::span<float> logits) const {
@@ -62,7 +74,7 @@ void Sampler::adjust(std::span<float> logits) const {
   }
 }
 
-int32_t Sampler::draw(std::span<const float> logits) {
+int32_t Sampler::draw(std::span<const float> logits, int64_t index) {
   keep_top_k(logits);
   const float peak = candidates_.front().value;
   double total = 0;
@@ -84,7 +96,7 @@ int32_t Sampler::draw(std::span<const float> logits) {
 
   double mass = 0;
   for (size_t i = 0; i < kept; ++i) mass += candidates_[i].value;
-  double target = uniform() * mass;
+  double target = uniform(index) * mass;
   for (size_t i = 0; i < kept; ++i) {
     target -= candidates_[i].value;
     if (target < 0) return candidates_[i].id;
@@ -119,8 +131,8 @@ void Sampler::keep_top_k(std::span<const float> logits) {
   std::sort_heap(candidates_.begin(), candidates_.end(), before);
 }
 
-double Sampler::uniform() const {
-  return double(mix(mix(options_.seed) ^ uint64_t(chosen_)) >> 11) * 0x1p-53;
+double Sampler::uniform(int64_t index) const {
+  return double(mix(mix(options_.seed) ^ uint64_t(index)) >> 11) * 0x1p-53;
 }
 
 }  // namespace slip

@@ -34,6 +34,15 @@ class Sampler {
   // Chooses from `logits` [vocabulary], which it may change, and remembers the choice.
   int32_t next(std::span<float> logits);
 
+  // What next() would choose from `logits` if it were `ahead` tokens further on: drafts made with
+  // the random numbers of the tokens they stand for are right more often. Changes `logits`,
+  // remembers nothing.
+  struct Proposal {
+    int32_t id;
+    float margin;  // how far its logit is above the best other one; negative if it is not the best
+  };
+  Proposal propose(std::span<float> logits, int64_t ahead);
+
  private:
   struct Candidate {
     float value;  // logit, later probability
@@ -41,9 +50,10 @@ class Sampler {
   };
 
   void adjust(std::span<float> logits) const;
-  int32_t draw(std::span<const float> logits);
+  int32_t choose(std::span<const float> logits, int64_t index);
+  int32_t draw(std::span<const float> logits, int64_t index);
   void keep_top_k(std::span<const float> logits);
-  double uniform() const;
+  double uniform(int64_t index) const;
 
   SamplingOptions options_;
   int64_t usable_;

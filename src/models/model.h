@@ -38,11 +38,11 @@ struct DraftStep {
   View hidden;                       // [rows, hidden]
   std::span<const Span> spans;       // position p of the hidden states
   std::span<const int64_t> outputs;  // rows whose logits are wanted
-  View logits;                       // [outputs, vocabulary]
+  View logits;                       // [outputs, draft_tokens() or vocabulary]
   View next_hidden;                  // [rows, hidden] for the next draft; may be empty
 };
 
-// What one decoded token must move and multiply, for bytes per step and the roofs.
+// What one step must move and multiply, for bytes per step and the roofs.
 struct StepCost {
   uint64_t weight_bytes = 0;
   uint64_t cache_bytes = 0;       // state in and out, keys and values of the context
@@ -57,7 +57,13 @@ class Model {
   virtual const ModelInfo& info() const = 0;
   virtual const std::vector<CacheSpec>& cache_specs() const = 0;
   virtual const std::vector<PlacedWeight>& placed_weights() const = 0;
-  virtual StepCost decode_cost(int64_t context, const KvRecipe& kv) const = 0;
+
+  // A step of `rows` tokens of one sequence with `context` positions behind it, logits for each:
+  // decoding with one row, verifying drafts with several. Weights that are made at load count as
+  // they are kept.
+  virtual StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const = 0;
+  // One draft; only if info().has_mtp.
+  virtual StepCost draft_cost(int64_t context, const KvRecipe& kv) const = 0;
 
   // Runs at most max_rows() rows; logits and cache are written, nothing is allocated.
   virtual int64_t max_rows() const = 0;
@@ -65,6 +71,9 @@ class Model {
 
   // Only if info().has_mtp. The layer has its own keys and values in the cache.
   virtual void draft(const DraftStep& step, Cache& cache) = 0;
+
+  // The tokens that the columns of a draft's logits stand for, rising; empty: the whole vocabulary.
+  virtual std::span<const int32_t> draft_tokens() const { return {}; }
 
   // Bytes of weights and of activations; the rest of the memory is the cache's.
   virtual uint64_t weight_bytes() const = 0;

@@ -1,6 +1,7 @@
 #include "models/model_source.h"
 
 #include "checkpoint/config_reader.h"
+#include "models/draft_tokens.h"
 #include "models/qwen3_5/activations.h"
 #include "models/qwen3_5/qwen3_5.h"
 #include "weights/checkpoint_source.h"
@@ -15,7 +16,8 @@ Result<ModelSource> ModelSource::open(const std::filesystem::path& folder) {
   SLIP_TRY(Checkpoint checkpoint, Checkpoint::open(folder));
   source.checkpoint_ = std::make_unique<Checkpoint>(std::move(checkpoint));
   SLIP_TRY(source.prefixes_, qwen3_5::find_prefixes(*source.checkpoint_));
-  source.has_mtp_ = qwen3_5::has_mtp_tensors(*source.checkpoint_, source.prefixes_);
+  source.notes_ = source.checkpoint_->notes();
+  source.look_for_mtp();
   return source;
 }
 
@@ -34,8 +36,32 @@ Result<ModelSource> ModelSource::synthetic(const std::string& shape) {
 
 std::vector<std::string> ModelSource::shape_names() { return qwen3_5::shape_names(); }
 
-std::vector<std::string> ModelSource::notes() const {
-  return checkpoint_ ? checkpoint_->notes() : std::vector<std::string>{};
+// A layer that cannot draft is no reason not to run the model.
+void ModelSource::look_for_mtp() {
+  if (!qwen3_5::has_mtp_tensors(*checkpoint_, prefixes_)) {
+    if (config_.mtp_layers > 0)
+      notes_.push_back("config.json announces an MTP layer, the files hold none; drafting is off");
+    return;
+  }
+  const std::vector<std::string> missing =
+      qwen3_5::missing_mtp_tensors(config_, prefixes_, CheckpointSource(*checkpoint_, {}));
+  has_mtp_ = missing.empty();
+  if (!has_mtp_)
+    notes_.push_back(cat("MTP layer incomplete: ", missing.size(), " tensors missing, first ",
+                         missing.front(), "; drafting is off"));
+}
+
+Result<qwen3_5::Wanted> ModelSource::wanted(const ModelOptions& options) const {
+  qwen3_5::Wanted wanted{.with_mtp = options.with_mtp && has_mtp_, .choices = options.weights};
+  const int64_t count = options.weights.draft_shortlist;
+  if (!wanted.with_mtp || count <= 0) return wanted;
+  if (!checkpoint_) {
+    wanted.draft_tokens = lowest_tokens(config_.vocabulary, count);
+    return wanted;
+  }
+  SLIP_TRY(wanted.draft_tokens,
+           choose_draft_tokens(checkpoint_->folder(), config_.vocabulary, count));
+  return wanted;
 }
 
 std::unique_ptr<WeightSource> ModelSource::weight_source(bool with_mtp) const {
@@ -45,15 +71,15 @@ std::unique_ptr<WeightSource> ModelSource::weight_source(bool with_mtp) const {
 }
 
 Result<ModelPlan> ModelSource::plan(const ModelOptions& options, const Ops& ops) const {
-  const bool with_mtp = options.with_mtp && has_mtp_;
+  SLIP_TRY(const qwen3_5::Wanted wanted, this->wanted(options));
   WeightTable table;
   qwen3_5::Weights weights;
-  qwen3_5::declare_weights(config_, prefixes_, with_mtp, table, weights);
-  const std::unique_ptr<WeightSource> source = weight_source(with_mtp);
+  qwen3_5::declare_weights({config_, prefixes_, wanted}, table, weights);
+  const std::unique_ptr<WeightSource> source = weight_source(wanted.with_mtp);
   ModelPlan plan;
   SLIP_TRY(plan.weight_bytes, table.plan(*source, ops));
-  plan.info = qwen3_5::model_info(config_, with_mtp);
-  plan.cache_specs = qwen3_5::cache_specs(config_, with_mtp);
+  plan.info = qwen3_5::model_info(config_, wanted.with_mtp);
+  plan.cache_specs = qwen3_5::cache_specs(config_, wanted.with_mtp);
   plan.weights = table.placed();
   plan.activation_bytes =
       qwen3_5::activation_bytes(config_, options.max_rows) +
@@ -64,12 +90,12 @@ Result<ModelPlan> ModelSource::plan(const ModelOptions& options, const Ops& ops)
 Result<std::unique_ptr<Model>> ModelSource::load(const ModelOptions& options, Ops& ops,
                                                  ThreadPool& pool,
                                                  const LoadProgress& progress) const {
-  const bool with_mtp = options.with_mtp && has_mtp_;
-  const std::unique_ptr<WeightSource> source = weight_source(with_mtp);
+  SLIP_TRY(const qwen3_5::Wanted wanted, this->wanted(options));
+  const std::unique_ptr<WeightSource> source = weight_source(wanted.with_mtp);
   SLIP_TRY(std::unique_ptr<qwen3_5::Qwen35> model,
            qwen3_5::Qwen35::load({.config = config_,
                                   .prefixes = prefixes_,
-                                  .with_mtp = with_mtp,
+                                  .wanted = wanted,
                                   .max_rows = options.max_rows,
                                   .context = options.context},
                                  *source, ops, pool, progress));

@@ -12,6 +12,7 @@
 #include "models/model.h"
 #include "models/qwen3_5/config.h"
 #include "models/qwen3_5/weights.h"
+#include "models/weight_choices.h"
 
 namespace slip {
 
@@ -19,6 +20,7 @@ struct ModelOptions {
   int64_t max_rows = 512;  // of one step
   int64_t context = 4096;  // positions of one sequence
   bool with_mtp = false;   // load the MTP layer if there is one
+  WeightChoices weights{};
 };
 
 // What loading would do, without doing it.
@@ -39,11 +41,11 @@ class ModelSource {
   static Result<ModelSource> synthetic(const std::string& shape);
   static std::vector<std::string> shape_names();
 
-  // Whether the files hold an MTP layer.
+  // Whether the files hold a whole MTP layer.
   bool has_mtp() const { return has_mtp_; }
   int64_t max_context() const { return config_.max_context; }
   // What a person should know about the files.
-  std::vector<std::string> notes() const;
+  const std::vector<std::string>& notes() const { return notes_; }
 
   Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const;
   Result<std::unique_ptr<Model>> load(const ModelOptions& options, Ops& ops, ThreadPool& pool,
@@ -51,12 +53,15 @@ class ModelSource {
 
  private:
   ModelSource() = default;
+  void look_for_mtp();
+  Result<qwen3_5::Wanted> wanted(const ModelOptions& options) const;
   std::unique_ptr<WeightSource> weight_source(bool with_mtp) const;
 
   std::unique_ptr<Checkpoint> checkpoint_;  // null for synthetic weights
   qwen3_5::Config config_;
   qwen3_5::Prefixes prefixes_;
   bool has_mtp_ = false;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace slip

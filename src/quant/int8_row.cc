@@ -1,11 +1,10 @@
 #include "quant/int8_row.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <vector>
 
-#include "quant/number_formats.h"
+#include "quant/widen_row.h"
 
 namespace slip {
 namespace {
@@ -17,41 +16,12 @@ float round_half_to_even(float x) {
   return (x + kShift) - kShift;
 }
 
-void read_row(const Weight& weight, int64_t row, std::span<float> values) {
-  const int64_t at = row * weight.info.in;
-  switch (weight.info.format) {
-    case WeightFormat::f32: {
-      const float* stored = weight.values.f32() + at;
-      std::copy(stored, stored + values.size(), values.begin());
-      return;
-    }
-    case WeightFormat::bf16: {
-      const uint16_t* stored = weight.values.as<uint16_t>(DType::bf16) + at;
-      for (size_t i = 0; i < values.size(); ++i) values[i] = bf16_to_float(stored[i]);
-      return;
-    }
-    case WeightFormat::f16: {
-      const uint16_t* stored = weight.values.as<uint16_t>(DType::f16) + at;
-      for (size_t i = 0; i < values.size(); ++i) values[i] = f16_to_float(stored[i]);
-      return;
-    }
-    case WeightFormat::fp8_block:
-    case WeightFormat::int8_row:
-    case WeightFormat::int4_group: break;
-  }
-  unreachable("a 16- or 32-bit WeightFormat");
-}
-
 }  // namespace
 
 Result<float> quantize_int8_row(std::span<const float> row, std::span<int8_t> codes) {
   check(row.size() == codes.size(), "quantize_int8_row: ", row.size(), " values, ", codes.size(),
         " codes");
-  // Magnitudes of floats are ordered as their bits are, infinity and NaN last.
-  uint32_t largest_bits = 0;
-  for (const float value : row)
-    largest_bits = std::max(largest_bits, std::bit_cast<uint32_t>(value) & 0x7fffffffu);
-  const float largest = std::bit_cast<float>(largest_bits);
+  const float largest = largest_magnitude(row);
   if (!std::isfinite(largest)) return error("weight holds ", largest);
   const float scale = largest / 127.0f;
   if (scale == 0) {  // zeros, or so small that the scale underflows
@@ -66,22 +36,22 @@ Result<float> quantize_int8_row(std::span<const float> row, std::span<int8_t> co
   return scale;
 }
 
-Status quantize_int8_rows(const Weight& from, const Weight& into, int64_t first_row, int64_t rows) {
+Status quantize_int8_rows(const Weight& from, const Weight& into, int64_t first_row) {
   check(!from.packed && !into.packed && into.info.format == WeightFormat::int8_row,
         "quantize_int8_rows reads and writes plain weights");
-  check(from.info.out == into.info.out && from.info.in == into.info.in,
-        "quantize_int8_rows: ", from.info.out, " x ", from.info.in, " into ", into.info.out, " x ",
-        into.info.in);
-  check(first_row >= 0 && rows >= 0 && first_row + rows <= from.info.out, "rows [", first_row, ", ",
-        first_row + rows, ") of ", from.info.out);
-  const size_t in = size_t(from.info.in);
+  check(
+      from.info.in == into.info.in && first_row >= 0 && first_row + from.info.out <= into.info.out,
+      "quantize_int8_rows: ", from.info.out, " x ", from.info.in, " at row ", first_row, " of ",
+      into.info.out, " x ", into.info.in);
+  const auto in = size_t(from.info.in);
   std::vector<float> values(in);
-  for (int64_t row = first_row; row < first_row + rows; ++row) {
-    read_row(from, row, values);
-    int8_t* codes = into.values.as<int8_t>(DType::i8) + row * from.info.in;
+  for (int64_t row = 0; row < from.info.out; ++row) {
+    widen_row(from, row, values);
+    const int64_t target = first_row + row;
+    int8_t* codes = into.values.as<int8_t>(DType::i8) + target * from.info.in;
     auto scale = quantize_int8_row(values, {codes, in});
-    if (!scale.ok()) return std::move(scale).failure().in(cat("row ", row));
-    into.scales.f32()[row] = scale.value();
+    if (!scale.ok()) return std::move(scale).failure().in(cat("row ", target));
+    into.scales.f32()[target] = scale.value();
   }
   return {};
 }

@@ -14,8 +14,8 @@ namespace slip {
 // A row of zeros has scale 0. Refuses NaN and infinity.
 Result<float> quantize_int8_row(std::span<const float> row, std::span<int8_t> codes);
 
-// A plain f32, bf16 or f16 weight into a plain int8_row weight of the same shape, rows
-// [first_row, first_row + rows): a caller may share the rows among threads.
-Status quantize_int8_rows(const Weight& from, const Weight& into, int64_t first_row, int64_t rows);
+// A plain f32, bf16 or f16 weight into rows [first_row, first_row + from.info.out) of a plain
+// int8_row weight: a caller may hold few rows at a time, or share them among threads.
+Status quantize_int8_rows(const Weight& from, const Weight& into, int64_t first_row);
 
 }  // namespace slip

@@ -182,16 +182,19 @@ Status CheckpointSource::read(const std::string& module, const Weight& plain) {
     case WeightFormat::fp8_block: return read_fp8(module, plain);
     case WeightFormat::f32:
     case WeightFormat::bf16:
-    case WeightFormat::f16: {
-      SLIP_TRY(const PlainMatrix matrix, find_plain(module, plain.info.out, plain.info.in));
-      const auto data = matrix.tensor->data.subspan(matrix.offset, plain.values.bytes());
-      std::memcpy(plain.values.data, data.data(), data.size());
-      checkpoint_.drop_pages(*matrix.tensor, data);
-      return {};
-    }
+    case WeightFormat::f16: return read_rows({module, plain.info, 0}, plain);
     case WeightFormat::int8_row: break;  // made at load, never stored
   }
   return error(module, ": checkpoints hold no ", name_of(plain.info.format), " weights");
+}
+
+Status CheckpointSource::read_rows(const MatrixRows& rows, const Weight& plain) {
+  SLIP_TRY(const PlainMatrix matrix, find_plain(rows.module, rows.whole.out, rows.whole.in));
+  const size_t before = plain.values.bytes() / size_t(plain.info.out) * size_t(rows.first);
+  const auto data = matrix.tensor->data.subspan(matrix.offset + before, plain.values.bytes());
+  std::memcpy(plain.values.data, data.data(), data.size());
+  checkpoint_.drop_pages(*matrix.tensor, data);
+  return {};
 }
 
 Status CheckpointSource::read_int4(const std::string& module, const Weight& plain) {
@@ -240,6 +243,24 @@ Status CheckpointSource::read_vector(const std::string& name, const Shape& shape
                    ", expected a finite number");
   }
   return {};
+}
+
+std::optional<std::string> CheckpointSource::missing_matrix(const std::string& module) const {
+  const auto missing = [&](std::initializer_list<const char*> parts) -> std::optional<std::string> {
+    for (const char* part : parts)
+      if (!checkpoint_.find(module + part)) return module + part;
+    return std::nullopt;
+  };
+  if (checkpoint_.find(module + ".qweight")) return missing({".scales", ".qzeros"});
+  if (const StoredTensor* weight = checkpoint_.find(module + ".weight"))
+    return weight->type == StoredType::f8_e4m3 ? missing({".weight_scale_inv"}) : std::nullopt;
+  const std::optional<FusedExpert> fused = fused_expert(module);
+  if (fused && checkpoint_.find(fused->tensor)) return std::nullopt;
+  return module + ".weight";
+}
+
+bool CheckpointSource::has_vector(const std::string& name) const {
+  return checkpoint_.find(name) != nullptr;
 }
 
 Status CheckpointSource::check_all_used() {

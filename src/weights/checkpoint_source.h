@@ -26,7 +26,10 @@ class CheckpointSource : public WeightSource {
 
   Result<WeightInfo> describe(const std::string& module, int64_t out, int64_t in) override;
   Status read(const std::string& module, const Weight& plain) override;
+  Status read_rows(const MatrixRows& rows, const Weight& plain) override;
   Status read_vector(const std::string& name, const Shape& shape, std::span<float> values) override;
+  std::optional<std::string> missing_matrix(const std::string& module) const override;
+  bool has_vector(const std::string& name) const override;
   Status check_all_used() override;
 
  private:

@@ -11,7 +11,10 @@ namespace {
 // Small, fast and good enough for noise: one multiplication per eight bytes.
 class Noise {
  public:
-  explicit Noise(const std::string& seed) : state_(std::hash<std::string>{}(seed) | 1) {}
+  explicit Noise(const std::string& name) : Noise(name, 0) {}
+  // A stream for each row, so that rows may be asked for one by one.
+  Noise(const std::string& name, int64_t row)
+      : state_(mix(std::hash<std::string>{}(name) + uint64_t(row)) | 1) {}
 
   uint64_t next() {
     state_ ^= state_ << 13;
@@ -23,6 +26,13 @@ class Noise {
   float signed_unit() { return float(int64_t(next()) >> 40) * 0x1p-23f; }
 
  private:
+  // Neighbouring numbers become unrelated ones (the finaliser of splitmix64).
+  static uint64_t mix(uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+
   uint64_t state_;
 };
 
@@ -39,6 +49,26 @@ Result<WeightInfo> SyntheticSource::describe(const std::string& module, int64_t 
   return WeightInfo{format, out, in, group};
 }
 
+Status SyntheticSource::read_rows(const MatrixRows& rows, const Weight& plain) {
+  const float scale = weight_scale(plain.info.in);
+  const auto fill = [&](auto* values, auto encode) {
+    for (int64_t row = 0; row < plain.info.out; ++row) {
+      Noise noise(rows.module, rows.first + row);
+      for (int64_t i = 0; i < plain.info.in; ++i) *values++ = encode(noise.signed_unit() * scale);
+    }
+    return Status{};
+  };
+  switch (plain.info.format) {
+    case WeightFormat::f32: return fill(plain.values.f32(), [](float value) { return value; });
+    case WeightFormat::bf16: return fill(plain.values.as<uint16_t>(DType::bf16), float_to_bf16);
+    case WeightFormat::f16: return fill(plain.values.as<uint16_t>(DType::f16), float_to_f16);
+    case WeightFormat::fp8_block:
+    case WeightFormat::int8_row:
+    case WeightFormat::int4_group: break;
+  }
+  unreachable("a 16- or 32-bit WeightFormat");
+}
+
 Status SyntheticSource::read(const std::string& module, const Weight& plain) {
   Noise noise(module);
   const WeightInfo& info = plain.info;
@@ -50,20 +80,10 @@ Status SyntheticSource::read(const std::string& module, const Weight& plain) {
       std::memcpy(plain.values.data + i, &word, 8);
     }
   };
-  auto* u16 = reinterpret_cast<uint16_t*>(plain.values.data);
   switch (info.format) {
     case WeightFormat::f32:
-      for (int64_t i = 0; i < plain.values.count(); ++i)
-        plain.values.f32()[i] = noise.signed_unit() * scale;
-      return {};
     case WeightFormat::bf16:
-      for (int64_t i = 0; i < plain.values.count(); ++i)
-        u16[i] = float_to_bf16(noise.signed_unit() * scale);
-      return {};
-    case WeightFormat::f16:
-      for (int64_t i = 0; i < plain.values.count(); ++i)
-        u16[i] = float_to_f16(noise.signed_unit() * scale);
-      return {};
+    case WeightFormat::f16: return read_rows({module, info, 0}, plain);
     case WeightFormat::fp8_block: {
       fill_words();
       auto* codes = reinterpret_cast<uint8_t*>(plain.values.data);

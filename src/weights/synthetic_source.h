@@ -16,7 +16,10 @@ class SyntheticSource : public WeightSource {
 
   Result<WeightInfo> describe(const std::string& module, int64_t out, int64_t in) override;
   Status read(const std::string& module, const Weight& plain) override;
+  Status read_rows(const MatrixRows& rows, const Weight& plain) override;
   Status read_vector(const std::string& name, const Shape& shape, std::span<float> values) override;
+  std::optional<std::string> missing_matrix(const std::string&) const override { return {}; }
+  bool has_vector(const std::string&) const override { return true; }
   Status check_all_used() override { return {}; }
 
  private:

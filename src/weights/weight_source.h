@@ -2,6 +2,7 @@
 // (synthetic_source.h). A source knows names and formats; it knows no model.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -9,6 +10,13 @@
 #include "quant/weight.h"
 
 namespace slip {
+
+// Some rows of the matrix of `module`.
+struct MatrixRows {
+  const std::string& module;
+  const WeightInfo& whole;  // as describe() said
+  int64_t first = 0;
+};
 
 class WeightSource {
  public:
@@ -21,9 +29,18 @@ class WeightSource {
   // Fills a plain weight made from what describe() said. Called from several threads at once.
   virtual Status read(const std::string& module, const Weight& plain) = 0;
 
+  // Fills a plain weight with as many rows of a 16- or 32-bit matrix as it has, so that a reader of
+  // a large one need not hold all of it. Called from several threads at once.
+  virtual Status read_rows(const MatrixRows& rows, const Weight& plain) = 0;
+
   // Fills `values` from the tensor `name` of the given shape, widened to f32.
   virtual Status read_vector(const std::string& name, const Shape& shape,
                              std::span<float> values) = 0;
+
+  // The first tensor that is not there of those that make up the matrix of `module`.
+  virtual std::optional<std::string> missing_matrix(const std::string& module) const = 0;
+  // Whether read_vector() would find the tensor.
+  virtual bool has_vector(const std::string& name) const = 0;
 
   // After everything was asked for: fails if the source holds tensors nobody wanted.
   virtual Status check_all_used() = 0;

@@ -1,7 +1,9 @@
 #include "weights/weight_table.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <numeric>
 #include <optional>
 
 namespace slip {
@@ -9,17 +11,35 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
+// Threads keep room for repacking from one matrix to the next, unless it is a head's or a table's:
+// gigabytes that the few largest need would then stay until the last small one is placed.
+constexpr size_t kKeptScratch = size_t{64} << 20;
+
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
 void WeightTable::add_linear(std::string module, int64_t out, int64_t in, Weight* into) {
-  linears_.push_back({std::move(module), out, in, into, {}, 0, 0});
+  add_linear({.name = module, .module = module, .out = out, .in = in, .recoding = {}}, into);
+}
+
+void WeightTable::add_linear(MadeLinear linear, Weight* into) {
+  linears_.push_back({.made = std::move(linear), .into = into});
 }
 
 void WeightTable::add_vector(std::string name, const Shape& shape, View* into,
                              float (*map)(float)) {
   vectors_.push_back({std::move(name), shape, into, map, 0, 0});
+}
+
+std::vector<std::string> WeightTable::missing(const WeightSource& source) const {
+  std::vector<std::string> names;
+  for (const Linear& linear : linears_)
+    if (std::optional<std::string> name = source.missing_matrix(linear.made.module))
+      names.push_back(std::move(*name));
+  for (const Vector& vector : vectors_)
+    if (!source.has_vector(vector.name)) names.push_back(vector.name);
+  return names;
 }
 
 Result<uint64_t> WeightTable::plan(WeightSource& source, const Ops& ops) {
@@ -31,10 +51,12 @@ Result<uint64_t> WeightTable::plan(WeightSource& source, const Ops& ops) {
     return offset;
   };
   for (Linear& linear : linears_) {
-    SLIP_TRY(linear.info, source.describe(linear.module, linear.out, linear.in));
+    const MadeLinear& made = linear.made;
+    SLIP_TRY(linear.found, source.describe(made.module, made.out, made.in));
+    linear.info = recoded_info(linear.found, made.recoding);
     linear.bytes = ops.packed_bytes(linear.info);
     linear.offset = place(linear.bytes);
-    placed_.push_back({linear.module, linear.info, linear.bytes});
+    placed_.push_back({made.name, linear.info, linear.bytes});
   }
   for (Vector& vector : vectors_) {
     vector.bytes = size_t(vector.shape.count()) * sizeof(float);
@@ -64,15 +86,21 @@ Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& poo
   std::atomic<bool> failed{false};
   uint64_t done = total_bytes_;
   for (const Linear& linear : linears_) done -= aligned(linear.bytes);
-  std::vector<Buffer> plain_buffers(size_t(pool.threads()));
+  // The largest first, so that nobody waits at the end for a head that was begun last.
+  std::vector<size_t> order(linears_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(
+      order, [&](size_t a, size_t b) { return linears_[a].bytes > linears_[b].bytes; });
+  std::vector<Buffer> scratch(size_t(pool.threads()));
   pool.run(int64_t(linears_.size()), [&](int64_t item, int thread) {
     if (failed.load(std::memory_order_relaxed)) return;
-    const Linear& linear = linears_[size_t(item)];
-    Buffer& plain_buffer = plain_buffers[size_t(thread)];
-    if (plain_buffer.size() < plain_bytes(linear.info))
-      plain_buffer = Buffer(Device::cpu, plain_bytes(linear.info));
-    const Weight plain = plain_weight(linear.info, plain_buffer.data());
-    Status status = source.read(linear.module, plain);
+    const Linear& linear = linears_[order[size_t(item)]];
+    const MadeLinear& made = linear.made;
+    Buffer& buffer = scratch[size_t(thread)];
+    if (buffer.size() < plain_bytes(linear.info))
+      buffer = Buffer(Device::cpu, plain_bytes(linear.info));
+    const Weight plain = plain_weight(linear.info, buffer.data());
+    Status status = read_recoded(source, {made.module, linear.found, made.recoding}, plain);
     if (!status.ok()) {
       const std::lock_guard lock(mutex);
       failure = std::move(status).failure();
@@ -80,6 +108,7 @@ Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& poo
       return;
     }
     *linear.into = ops.pack(plain, storage.bytes().subspan(linear.offset, linear.bytes));
+    if (buffer.size() > kKeptScratch) buffer = Buffer();
     const std::lock_guard lock(mutex);
     done += aligned(linear.bytes);
     if (progress) progress(done, total_bytes_);

@@ -9,6 +9,7 @@
 #include "base/threads.h"
 #include "kernels/ops.h"
 #include "tensor/buffer.h"
+#include "weights/recoding.h"
 #include "weights/weight_source.h"
 
 namespace slip {
@@ -23,13 +24,25 @@ struct PlacedWeight {
   size_t bytes = 0;
 };
 
+// A matrix for linear layers that is not simply what the source holds.
+struct MadeLinear {
+  std::string name;    // in placed()
+  std::string module;  // of the source
+  int64_t out, in;     // as the source holds it
+  Recoding recoding;
+};
+
 class WeightTable {
  public:
   // A matrix [out, in] for linear layers. `into` must outlive load().
   void add_linear(std::string module, int64_t out, int64_t in, Weight* into);
+  void add_linear(MadeLinear linear, Weight* into);
 
   // A small f32 tensor; `map` is applied to every value (norms are stored minus one, say).
   void add_vector(std::string name, const Shape& shape, View* into, float (*map)(float) = nullptr);
+
+  // Tensors of entries that the source does not have, one for each entry.
+  std::vector<std::string> missing(const WeightSource& source) const;
 
   // Finds every entry and its format; the bytes all of them will take, or what is wrong.
   Result<uint64_t> plan(WeightSource& source, const Ops& ops);
@@ -44,11 +57,11 @@ class WeightTable {
 
  private:
   struct Linear {
-    std::string module;
-    int64_t out, in;
+    MadeLinear made;
     Weight* into;
-    WeightInfo info;
-    size_t offset, bytes;
+    WeightInfo found{};  // as the source holds it
+    WeightInfo info{};   // as it will be
+    size_t offset = 0, bytes = 0;
   };
   struct Vector {
     std::string name;

@@ -85,7 +85,9 @@ LoadedModel::LoadedModel(const std::filesystem::path& folder, const Backend& bac
   check(source.ok(), source.ok() ? "" : source.failure().message);
   EngineOptions engine;
   engine.memory.context = options.context;
+  engine.memory.kv = options.kv;
   engine.with_mtp = options.with_mtp;
+  engine.max_drafts = options.max_drafts;
   engine.max_rows = options.max_rows;
   engine.logit_rows = options.max_rows;
   auto loaded = Engine::load(source.value(), engine, *ops_, pool_, {});

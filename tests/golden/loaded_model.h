@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 
 namespace slip {
 
@@ -46,6 +46,8 @@ struct LoadedOptions {
   bool with_mtp = false;
   int64_t context = 2048;
   int64_t max_rows = 256;
+  int64_t max_drafts = 0;
+  KvRecipe kv{};
 };
 
 class LoadedModel {

@@ -51,6 +51,13 @@ struct Pair {
     from = plain_weight(from_info, buffers[0].data());
     into = plain_weight(into_info, buffers[1].data());
   }
+  // Rows [first, first + count) of `from`.
+  Weight rows(int64_t first, int64_t count) const {
+    Weight part = from;
+    part.info.out = count;
+    part.values = from.values.slice(first, count);
+    return part;
+  }
   WeightInfo from_info, into_info;
   Buffer buffers[2];
   Weight from, into;
@@ -69,8 +76,8 @@ TEST(QuantizeInt8Rows, IsWithinHalfAStepForEveryFormat) {
             format == WeightFormat::bf16 ? float_to_bf16(value) : float_to_f16(value);
       }
     }
-    ASSERT_TRUE(quantize_int8_rows(pair.from, pair.into, 0, 4).ok());
-    ASSERT_TRUE(quantize_int8_rows(pair.from, pair.into, 4, 5).ok());
+    ASSERT_TRUE(quantize_int8_rows(pair.rows(0, 4), pair.into, 0).ok());
+    ASSERT_TRUE(quantize_int8_rows(pair.rows(4, 5), pair.into, 4).ok());
     for (int64_t row = 0; row < 9; ++row) {
       const double step = pair.into.scales.f32()[row];
       for (int64_t i = 0; i < 133; ++i)
@@ -83,7 +90,7 @@ TEST(QuantizeInt8Rows, IsWithinHalfAStepForEveryFormat) {
 TEST(QuantizeInt8Rows, NamesTheBadRow) {
   const Pair pair(WeightFormat::f32, 3, 4);
   pair.from.values.f32()[2 * 4 + 1] = INFINITY;
-  const Status status = quantize_int8_rows(pair.from, pair.into, 0, 3);
+  const Status status = quantize_int8_rows(pair.rows(1, 2), pair.into, 1);
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.failure().message, HasSubstr("row 2: weight holds inf"));
 }

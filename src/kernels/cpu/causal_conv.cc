@@ -22,9 +22,10 @@ void CpuOps::causal_conv(const CausalConvArgs& args) {
   const auto run = [&](const Span& span, int64_t first, int64_t count) {
     float* tail = args.tail.f32() + span.state_slot * args.tail.shape[1] * channels + first;
     const float* x = args.x.f32() + span.first_row * channels + first;
-    // Input `position` of the span; negative ones are in the tail.
+    // Input `position` of the span; negative ones are in the tail, behind those replayed.
     const auto input = [&](int64_t position) {
-      return position < 0 ? tail + (history + position) * channels : x + position * channels;
+      return position < 0 ? tail + (span.replay + history + position) * channels
+                          : x + position * channels;
     };
     for (int64_t row = 0; row < span.rows; ++row) {
       const float* inputs[kMaxWidth];
@@ -32,15 +33,18 @@ void CpuOps::causal_conv(const CausalConvArgs& args) {
       loops_.conv_silu(inputs, args.weight.f32() + first, channels, width, count,
                        args.out.f32() + (span.first_row + row) * channels + first);
     }
-    // Oldest first: each is copied from a later place, so nothing is overwritten too early.
-    for (int64_t i = 0; i < history; ++i)
-      std::memmove(tail + i * channels, input(span.rows - history + i),
-                   size_t(count) * sizeof(float));
+    // What the next step may need: all inputs when rows may be rejected, else the last ones. Oldest
+    // first: each is copied from a later place, so nothing is overwritten too early.
+    const int64_t oldest = span.record ? -history : span.rows - history;
+    for (int64_t position = oldest; position < span.rows; ++position) {
+      float* kept = tail + (position - oldest) * channels;
+      if (kept != input(position))
+        std::memmove(kept, input(position), size_t(count) * sizeof(float));
+    }
   };
 
   const int64_t parts = (channels + kChannelsPerItem - 1) / kChannelsPerItem;
   for (const Span& span : args.spans) {
-    if (span.rows == 0) continue;
     if (span.rows * channels < 2 * kParallelValues) {
       run(span, 0, channels);
       continue;

@@ -15,9 +15,11 @@ std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, Isa isa) {
 
 namespace {
 
+// Whole vectors, so that the part of every thread is aligned.
 size_t thread_scratch_values(const StepLimits& limits) {
-  return size_t(std::max(
-      {expert_scratch_values(limits), attention_scratch_values(limits), delta_scratch_values()}));
+  const int64_t values = std::max(
+      {expert_scratch_values(limits), attention_scratch_values(limits), delta_scratch_values()});
+  return size_t((values + kLanes - 1) / kLanes * kLanes);
 }
 
 }  // namespace

@@ -8,9 +8,41 @@
 namespace slip {
 namespace {
 
-constexpr int64_t kColumnsPerItem = 64;
-
 float softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
+
+// A few rows as the inner loop wants them, and room for it to work in.
+struct DeltaScratch {
+  float* work;   // [kDeltaColumns * key_dim]; first, because vectors are read from it
+  float* q;      // [kDeltaRows, key_dim]
+  float* k;      // [kDeltaRows, key_dim]
+  float* alpha;  // [kDeltaRows]
+  float* beta;   // [kDeltaRows]
+
+  DeltaScratch(float* memory, int64_t key_dim)
+      : work(memory),
+        q(work + kDeltaColumns * key_dim),
+        k(q + kDeltaRows * key_dim),
+        alpha(k + kDeltaRows * key_dim),
+        beta(alpha + kDeltaRows) {}
+};
+
+// One side of a sequence's record from row `row` on, at one value head and its key head.
+struct RecordRows {
+  float* keys;    // row stride key_heads * key_dim
+  float* deltas;  // row stride value_heads * value_dim
+  float* decays;  // row stride value_heads
+};
+
+RecordRows record_rows(const DeltaNetArgs& args, const Span& span, int32_t side, int64_t row,
+                       int64_t head) {
+  const int64_t value_heads = args.state.shape[1];
+  const int64_t key_dim = args.state.shape[2], value_dim = args.state.shape[3];
+  const int64_t key_head = head / (value_heads / args.key_heads);
+  row += (2 * span.state_slot + side) * args.record.keys.shape[1];
+  return {.keys = args.record.keys.f32() + (row * args.key_heads + key_head) * key_dim,
+          .deltas = args.record.deltas.f32() + (row * value_heads + head) * value_dim,
+          .decays = args.record.decays.f32() + row * value_heads + head};
+}
 
 }  // namespace
 
@@ -18,55 +50,88 @@ void CpuOps::delta_net(const DeltaNetArgs& args) {
   check_shapes(args);
   const int64_t value_heads = args.state.shape[1];
   const int64_t key_dim = args.state.shape[2], value_dim = args.state.shape[3];
-  const int64_t key_size = args.key_heads * key_dim;
+  const int64_t key_size = args.key_heads * key_dim, value_size = value_heads * value_dim;
   const int64_t channels = args.qkv.shape[1];
   const int64_t repeat = value_heads / args.key_heads;
   check(key_dim <= kMaxKeyDim, "delta_net: key_dim ", key_dim);
-  const int64_t strips = (value_dim + kColumnsPerItem - 1) / kColumnsPerItem;
+  const int64_t strips = (value_dim + kDeltaColumns - 1) / kDeltaColumns;
+  const float query_scale = 1.0f / std::sqrt(float(key_dim));
 
-  const auto run = [&](const Span& span, int64_t head, int64_t strip, float* scratch) {
-    const int64_t column = strip * kColumnsPerItem;
-    float* q = scratch;
-    float* k = q + kDeltaRows * key_dim;
-    float* alpha = k + kDeltaRows * key_dim;
-    float* beta = alpha + kDeltaRows;
-    const float query_scale = 1.0f / std::sqrt(float(key_dim));
-    for (int64_t begin = 0; begin < span.rows; begin += kDeltaRows) {
+  const auto prepare = [&](int64_t first_row, int64_t rows, int64_t head, DeltaScratch& scratch) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* qkv = args.qkv.f32() + (first_row + r) * channels;
+      const int64_t key_offset = head / repeat * key_dim;
+      loops_.l2_normalize(qkv + key_offset, key_dim, query_scale, scratch.q + r * key_dim);
+      loops_.l2_normalize(qkv + key_size + key_offset, key_dim, 1.0f, scratch.k + r * key_dim);
+      const int64_t gate = (first_row + r) * value_heads + head;
+      scratch.beta[r] = 1.0f / (1.0f + std::exp(-args.b.f32()[gate]));
+      scratch.alpha[r] = std::exp(-args.rate.f32()[head] *
+                                  softplus(args.a.f32()[gate] + args.dt_bias.f32()[head]));
+    }
+  };
+
+  const auto replay = [&](const Span& span, int64_t head, int64_t column) -> DeltaUpdates {
+    if (span.replay == 0) return {};
+    const RecordRows recorded = record_rows(args, span, 1 - span.record_side, 0, head);
+    return {.rows = span.replay,
+            .k = recorded.keys,
+            .k_stride = key_size,
+            .delta = recorded.deltas + column,
+            .delta_stride = value_size,
+            .alpha = recorded.decays,
+            .alpha_stride = value_heads};
+  };
+
+  const auto run = [&](const Span& span, int64_t head, int64_t strip, DeltaScratch scratch) {
+    const int64_t column = strip * kDeltaColumns;
+    int64_t begin = 0;
+    do {  // at least once: a span without rows may have some to replay
       const int64_t rows = std::min(kDeltaRows, span.rows - begin);
       const int64_t first_row = span.first_row + begin;
-      for (int64_t r = 0; r < rows; ++r) {
-        const float* qkv = args.qkv.f32() + (first_row + r) * channels;
-        const int64_t key_offset = head / repeat * key_dim;
-        loops_.l2_normalize(qkv + key_offset, key_dim, query_scale, q + r * key_dim);
-        loops_.l2_normalize(qkv + key_size + key_offset, key_dim, 1.0f, k + r * key_dim);
-        const int64_t gate = (first_row + r) * value_heads + head;
-        beta[r] = 1.0f / (1.0f + std::exp(-args.b.f32()[gate]));
-        alpha[r] = std::exp(-args.rate.f32()[head] *
-                            softplus(args.a.f32()[gate] + args.dt_bias.f32()[head]));
+      prepare(first_row, rows, head, scratch);
+
+      float* deltas = nullptr;
+      if (span.record) {
+        const RecordRows record = record_rows(args, span, span.record_side, begin, head);
+        deltas = record.deltas + column;
+        // Strips share decays, and value heads keys; the first of them writes.
+        for (int64_t r = 0; r < rows && strip == 0; ++r) {
+          record.decays[r * value_heads] = scratch.alpha[r];
+          if (head % repeat == 0)
+            std::copy_n(scratch.k + r * key_dim, key_dim, record.keys + r * key_size);
+        }
       }
-      const int64_t state_index = (span.state_slot * value_heads + head) * key_dim * value_dim;
+
       loops_.delta_columns(
-          {.state = args.state.f32() + state_index + column,
+          {.state = args.state.f32() +
+                    (span.state_slot * value_heads + head) * key_dim * value_dim + column,
            .state_stride = value_dim,
            .key_dim = key_dim,
-           .columns = std::min(kColumnsPerItem, value_dim - column),
+           .columns = std::min(kDeltaColumns, value_dim - column),
+           .replay = begin == 0 ? replay(span, head, column) : DeltaUpdates{},
+           .work = scratch.work,
+           .from_work = begin > 0,
+           .to_work = begin + rows < span.rows,
            .rows = rows,
-           .q = q,
-           .k = k,
+           .q = scratch.q,
+           .k = scratch.k,
            .v = args.qkv.f32() + first_row * channels + 2 * key_size + head * value_dim + column,
            .v_stride = channels,
-           .alpha = alpha,
-           .beta = beta,
+           .alpha = scratch.alpha,
+           .beta = scratch.beta,
+           .delta = deltas,
+           .delta_stride = value_size,
            .out = args.out.f32() + (first_row * value_heads + head) * value_dim + column,
-           .out_stride = value_heads * value_dim});
-    }
+           .out_stride = value_size});
+      begin += rows;
+    } while (begin < span.rows);
   };
 
   const int64_t items_per_span = value_heads * strips;
   pool_.run(int64_t(args.spans.size()) * items_per_span, [&](int64_t item, int thread) {
     const int64_t part = item % items_per_span;
     run(args.spans[size_t(item / items_per_span)], part / strips, part % strips,
-        thread_scratch(thread).data());
+        {thread_scratch(thread).data(), key_dim});
   });
 }
 

@@ -2,23 +2,51 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/ref/kv_codes.h"
 #include "kernels/ref/kv_index.h"
 #include "kernels/ref/ref_ops_impl.h"
 
 namespace slip {
 namespace {
 
-// One query head over positions [0, length).
-void attend(const AttentionArgs& args, const Span& span, int64_t kv_head, int64_t length,
-            const float* q, float* out) {
-  const int64_t head_dim = args.q.shape[2];
-  std::vector<double> head(size_t(head_dim), 0.0);
-  std::vector<double> scores(size_t(length), 0.0);
-  for (int64_t p = 0; p < length; ++p) {
-    read_kv(args.kv.keys, kv_index(args.kv, span, p, kv_head), head);
+// The row at `position` of a span, and one of its kv heads.
+struct Reader {
+  const Span& span;
+  int64_t position;
+  int64_t kv_head;
+};
+
+void read_key(const AttentionArgs& args, const Reader& reader, int64_t p, std::span<double> key) {
+  const auto& [span, position, kv_head] = reader;
+  if (args.kv.recipe.coded())
+    read_position(coded_keys(args), span, {position, p, kv_head}, key);
+  else
+    read_plain(args.kv.keys, kv_vector(args.kv.keys.shape, span, p, kv_head), key);
+}
+
+void read_value(const AttentionArgs& args, const Reader& reader, int64_t p,
+                std::span<double> value) {
+  const auto& [span, position, kv_head] = reader;
+  if (args.kv.recipe.coded())
+    read_position(coded_values(args), span, {position, p, kv_head}, value);
+  else
+    read_plain(args.kv.values, kv_vector(args.kv.values.shape, span, p, kv_head), value);
+}
+
+// One query head over positions [0, reader.position]. Coded keys and values are rotated: so is the
+// query, and the result is turned back.
+void attend(const AttentionArgs& args, const Reader& reader, const float* q, float* out) {
+  const size_t head_dim = size_t(args.q.shape[2]);
+  const bool coded = args.kv.recipe.coded();
+  std::vector<double> query(q, q + head_dim);
+  if (coded) turbo_rotate(query, KvSide::keys);
+  std::vector<double> head(head_dim, 0.0);
+  std::vector<double> scores(size_t(reader.position + 1), 0.0);
+  for (size_t p = 0; p < scores.size(); ++p) {
+    read_key(args, reader, int64_t(p), head);
     double dot = 0;
-    for (int64_t i = 0; i < head_dim; ++i) dot += double(q[i]) * head[size_t(i)];
-    scores[size_t(p)] = dot * double(args.scale);
+    for (size_t i = 0; i < head_dim; ++i) dot += query[i] * head[i];
+    scores[p] = dot * double(args.scale);
   }
   const double largest = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
@@ -26,12 +54,14 @@ void attend(const AttentionArgs& args, const Span& span, int64_t kv_head, int64_
     score = std::exp(score - largest);
     sum += score;
   }
-  std::vector<double> mixed(size_t(head_dim), 0.0);
-  for (int64_t p = 0; p < length; ++p) {
-    read_kv(args.kv.values, kv_index(args.kv, span, p, kv_head), head);
-    for (int64_t i = 0; i < head_dim; ++i) mixed[size_t(i)] += scores[size_t(p)] * head[size_t(i)];
+  std::vector<double> mixed(head_dim, 0.0);
+  for (size_t p = 0; p < scores.size(); ++p) {
+    read_value(args, reader, int64_t(p), head);
+    for (size_t i = 0; i < head_dim; ++i) mixed[i] += scores[p] * head[i];
   }
-  for (int64_t i = 0; i < head_dim; ++i) out[i] = float(mixed[size_t(i)] / sum);
+  for (double& value : mixed) value /= sum;
+  if (coded) turbo_unrotate(mixed, KvSide::values);
+  for (size_t i = 0; i < head_dim; ++i) out[i] = float(mixed[i]);
 }
 
 }  // namespace
@@ -44,7 +74,7 @@ void RefOps::attention(const AttentionArgs& args) {
     for (int64_t t = 0; t < span.rows; ++t) {
       for (int64_t h = 0; h < q_heads; ++h) {
         const int64_t at = ((span.first_row + t) * q_heads + h) * head_dim;
-        attend(args, span, h / heads_per_kv, span.start + t + 1, args.q.f32() + at,
+        attend(args, {span, span.start + t, h / heads_per_kv}, args.q.f32() + at,
                args.out.f32() + at);
       }
     }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "kernels/ref/ref_ops_impl.h"
@@ -14,8 +15,10 @@ void RefOps::causal_conv(const CausalConvArgs& args) {
     float* out = args.out.f32() + span.first_row * channels;
     float* tail = args.tail.f32() + span.state_slot * dims["tail rows"] * channels;
 
-    // The tail and the span's inputs as one sequence; row t of the span is inputs[t + tail_len].
-    std::vector<float> inputs(tail, tail + tail_len * channels);
+    // The tail, moved on by what is replayed, and the span's inputs as one sequence; row t of the
+    // span is inputs[t + tail_len].
+    const float* moved = tail + span.replay * channels;
+    std::vector<float> inputs(moved, moved + tail_len * channels);
     inputs.insert(inputs.end(), x, x + span.rows * channels);
 
     for (int64_t t = 0; t < span.rows; ++t) {
@@ -27,8 +30,8 @@ void RefOps::causal_conv(const CausalConvArgs& args) {
         out[t * channels + c] = float(silu(sum));
       }
     }
-    for (int64_t i = 0; i < tail_len * channels; ++i)
-      tail[i] = inputs[size_t(span.rows * channels + i)];
+    // All of it when rows may be rejected, else the last inputs.
+    std::copy(inputs.begin() + (span.record ? 0 : span.rows * channels), inputs.end(), tail);
   }
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -17,59 +18,117 @@ std::vector<double> unit_length(const float* x, int64_t dim) {
   return result;
 }
 
-struct Token {
-  std::vector<double> q, k;  // [key_dim], of unit length
-  const float* v;            // [value_dim]
-  double alpha, beta;
+// The state of one head, [key_dim, value_dim].
+struct HeadState {
+  float* values;
+  int64_t key_dim, value_dim;
+
+  // S <- alpha S + k d^T. All of it is rounded to float, so that a sequence gives the same result
+  // in one step or in many, directly or by replay. Both products are exact in double.
+  void update(float alpha, const float* k, const float* d) const {
+    for (int64_t i = 0; i < key_dim; ++i) {
+      for (int64_t c = 0; c < value_dim; ++c) {
+        float& s = values[i * value_dim + c];
+        s = float(double(alpha) * double(s) + double(k[i]) * double(d[c]));
+      }
+    }
+  }
+
+  // S^T x
+  template <class Real>
+  std::vector<double> times(const std::vector<Real>& x) const {
+    std::vector<double> result(size_t(value_dim), 0.0);
+    for (int64_t i = 0; i < key_dim; ++i)
+      for (int64_t c = 0; c < value_dim; ++c)
+        result[size_t(c)] += double(values[i * value_dim + c]) * double(x[size_t(i)]);
+    return result;
+  }
 };
 
-// One token, one head. Column c of the state is independent of the others. The state is rounded to
-// float after every token, so that a sequence gives the same result in one step or in many.
-void advance(const Token& token, int64_t value_dim, float* state, float* out) {
-  const size_t key_dim = token.k.size();
-  std::vector<double> column(key_dim, 0.0);
-  for (int64_t c = 0; c < value_dim; ++c) {
-    double predicted = 0;
-    for (size_t i = 0; i < key_dim; ++i) {
-      column[i] = token.alpha * double(state[int64_t(i) * value_dim + c]);
-      predicted += column[i] * token.k[i];
-    }
-    const double delta = token.beta * (double(token.v[c]) - predicted);
-    double result = 0;
-    for (size_t i = 0; i < key_dim; ++i) {
-      column[i] += token.k[i] * delta;
-      result += column[i] * token.q[i];
-      state[int64_t(i) * value_dim + c] = float(column[i]);
-    }
-    out[c] = float(result / std::sqrt(double(key_dim)));
-  }
+// What one token does to one head.
+struct Token {
+  std::vector<double> q;  // [key_dim], of unit length
+  std::vector<float> k;   // [key_dim], of unit length
+  const float* v;         // [value_dim]
+  float alpha;
+  double beta;
+};
+
+Token read_token(const DeltaNetArgs& args, int64_t row, int64_t head) {
+  const int64_t value_heads = args.state.shape[1];
+  const int64_t key_dim = args.state.shape[2], value_dim = args.state.shape[3];
+  const int64_t key_offset = head / (value_heads / args.key_heads) * key_dim;
+  const float* q = args.qkv.f32() + row * args.qkv.shape[1];
+  const float* k = q + args.key_heads * key_dim;
+  const float* v = k + args.key_heads * key_dim;
+  const std::vector<double> unit_key = unit_length(k + key_offset, key_dim);
+  const double a = args.a.f32()[row * value_heads + head];
+  const double dt = softplus(a + double(args.dt_bias.f32()[head]));
+  return {.q = unit_length(q + key_offset, key_dim),
+          .k = {unit_key.begin(), unit_key.end()},
+          .v = v + head * value_dim,
+          .alpha = float(std::exp(-double(args.rate.f32()[head]) * dt)),
+          .beta = sigmoid(double(args.b.f32()[row * value_heads + head]))};
+}
+
+// Advances the state and returns d.
+std::vector<float> advance(const Token& token, const HeadState& state, float* out) {
+  std::vector<double> predicted = state.times(token.k);
+  std::vector<float> d;
+  for (size_t c = 0; c < predicted.size(); ++c)
+    d.push_back(float(token.beta * (double(token.v[c]) - double(token.alpha) * predicted[c])));
+  state.update(token.alpha, token.k.data(), d.data());
+  const std::vector<double> result = state.times(token.q);
+  for (size_t c = 0; c < result.size(); ++c)
+    out[c] = float(result[c] / std::sqrt(double(state.key_dim)));
+  return d;
+}
+
+// Row `row` of one side of a sequence's record, for one head.
+struct Recorded {
+  float* k;
+  float* d;
+  float& alpha;
+};
+
+Recorded recorded(const DeltaNetArgs& args, const Span& span, int32_t side, int64_t row,
+                  int64_t head) {
+  const int64_t value_heads = args.state.shape[1];
+  const int64_t key_head = head / (value_heads / args.key_heads);
+  row += (2 * span.state_slot + side) * args.record.keys.shape[1];
+  return {.k = args.record.keys.f32() + (row * args.key_heads + key_head) * args.state.shape[2],
+          .d = args.record.deltas.f32() + (row * value_heads + head) * args.state.shape[3],
+          .alpha = args.record.decays.f32()[row * value_heads + head]};
 }
 
 }  // namespace
 
 void RefOps::delta_net(const DeltaNetArgs& args) {
   const Dims dims = check_shapes(args);
-  const int64_t key_heads = args.key_heads, key_dim = dims["key_dim"];
-  const int64_t value_heads = dims["value_heads"], value_dim = dims["value_dim"];
-  const int64_t head_state = key_dim * value_dim;
+  const int64_t value_heads = dims["value_heads"];
+  const int64_t key_dim = dims["key_dim"], value_dim = dims["value_dim"];
+  const int64_t head_values = key_dim * value_dim;
   for (const Span& span : args.spans) {
-    float* state = args.state.f32() + span.state_slot * value_heads * head_state;
-    for (int64_t r = span.first_row; r < span.first_row + span.rows; ++r) {
-      const float* q = args.qkv.f32() + r * args.qkv.shape[1];
-      const float* k = q + key_heads * key_dim;
-      const float* v = k + key_heads * key_dim;
-      for (int64_t h = 0; h < value_heads; ++h) {
-        const int64_t key_head = h / (value_heads / key_heads);
-        const double a = args.a.f32()[r * value_heads + h];
-        const double b = args.b.f32()[r * value_heads + h];
-        const double rate = args.rate.f32()[h];
-        const Token token{.q = unit_length(q + key_head * key_dim, key_dim),
-                          .k = unit_length(k + key_head * key_dim, key_dim),
-                          .v = v + h * value_dim,
-                          .alpha = std::exp(-rate * softplus(a + double(args.dt_bias.f32()[h]))),
-                          .beta = sigmoid(b)};
-        advance(token, value_dim, state + h * head_state,
-                args.out.f32() + (r * value_heads + h) * value_dim);
+    for (int64_t h = 0; h < value_heads; ++h) {
+      const HeadState kept{args.state.f32() + (span.state_slot * value_heads + h) * head_values,
+                           key_dim, value_dim};
+      for (int64_t r = 0; r < span.replay; ++r) {
+        const Recorded from = recorded(args, span, 1 - span.record_side, r, h);
+        kept.update(from.alpha, from.k, from.d);
+      }
+      // Rows that may be rejected advance a copy.
+      std::vector<float> copy(kept.values, kept.values + head_values);
+      const HeadState state{span.record ? copy.data() : kept.values, key_dim, value_dim};
+      for (int64_t r = 0; r < span.rows; ++r) {
+        const int64_t row = span.first_row + r;
+        const Token token = read_token(args, row, h);
+        const std::vector<float> d =
+            advance(token, state, args.out.f32() + (row * value_heads + h) * value_dim);
+        if (!span.record) continue;
+        const Recorded to = recorded(args, span, span.record_side, r, h);
+        std::copy(token.k.begin(), token.k.end(), to.k);
+        std::copy(d.begin(), d.end(), to.d);
+        to.alpha = token.alpha;
       }
     }
   }

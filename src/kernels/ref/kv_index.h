@@ -1,4 +1,4 @@
-// Where a key or value lies in the pages, and reading and writing there.
+// Where a key or value lies in the pages, and reading and writing plain ones.
 #pragma once
 
 #include <span>
@@ -8,31 +8,40 @@
 
 namespace slip {
 
-// Index of the first of head_dim values.
-inline int64_t kv_index(const KvPages& kv, const Span& span, int64_t position, int64_t kv_head) {
-  const Shape& shape = kv.keys.shape;  // [pages, kv_heads, page_len, head_dim]
-  const int64_t kv_heads = shape[1], page_len = shape[2], head_dim = shape[3];
+// Which vector of [pages, kv_heads, page_len] a position is; `shape` begins with these.
+inline int64_t kv_vector(const Shape& shape, const Span& span, int64_t position, int64_t kv_head) {
+  const int64_t kv_heads = shape[1], page_len = shape[2];
   const int64_t page = span.pages[size_t(position / page_len)];
-  return ((page * kv_heads + kv_head) * page_len + position % page_len) * head_dim;
+  return (page * kv_heads + kv_head) * page_len + position % page_len;
 }
 
-// The head_dim values of one head, starting at `index`.
-inline void read_kv(const View& view, int64_t index, std::span<double> values) {
-  if (view.dtype == DType::bf16) {
-    const uint16_t* stored = view.as<uint16_t>(DType::bf16) + index;
-    for (size_t i = 0; i < values.size(); ++i) values[i] = bf16_to_float(stored[i]);
-  } else {
-    const float* stored = view.f32() + index;
-    for (size_t i = 0; i < values.size(); ++i) values[i] = stored[i];
+inline float read_plain(const View& view, int64_t index) {
+  switch (view.dtype) {
+    case DType::bf16: return bf16_to_float(view.as<uint16_t>(DType::bf16)[index]);
+    case DType::fp8_e4m3: return fp8_to_float(view.as<uint8_t>(DType::fp8_e4m3)[index]);
+    default: return view.f32()[index];
   }
 }
 
-inline void write_kv(const View& view, int64_t index, float value) {
-  if (view.dtype == DType::bf16) {
-    view.as<uint16_t>(DType::bf16)[index] = float_to_bf16(value);
-  } else {
-    view.f32()[index] = value;
+inline void write_plain(const View& view, int64_t index, float value) {
+  switch (view.dtype) {
+    case DType::bf16: view.as<uint16_t>(DType::bf16)[index] = float_to_bf16(value); break;
+    case DType::fp8_e4m3: view.as<uint8_t>(DType::fp8_e4m3)[index] = float_to_fp8(value); break;
+    default: view.f32()[index] = value;
   }
+}
+
+// All values of one vector.
+inline void read_plain(const View& view, int64_t vector, std::span<double> values) {
+  const int64_t first = vector * int64_t(values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = double(read_plain(view, first + int64_t(i)));
+}
+
+inline void write_plain(const View& view, int64_t vector, std::span<const double> values) {
+  const int64_t first = vector * int64_t(values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    write_plain(view, first + int64_t(i), float(values[i]));
 }
 
 }  // namespace slip

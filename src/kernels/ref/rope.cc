@@ -1,6 +1,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/ref/kv_codes.h"
 #include "kernels/ref/kv_index.h"
 #include "kernels/ref/ref_ops_impl.h"
 #include "kernels/ref/scalar.h"
@@ -28,6 +29,12 @@ std::vector<double> normalise_and_rotate(const float* x, int64_t dim, const Head
   return rotated;
 }
 
+// out <- x, Hadamard-rotated and rounded to bf16, as a coded cache keeps its newest rows.
+void rotate_for_codes(std::vector<double> x, KvSide side, float* out) {
+  turbo_rotate(x, side);
+  for (size_t i = 0; i < x.size(); ++i) out[i] = bf16_to_float(float_to_bf16(float(x[i])));
+}
+
 }  // namespace
 
 void RefOps::rope_table(const RopeTableArgs& args) {
@@ -49,6 +56,7 @@ void RefOps::rotate_and_store(const RotateAndStoreArgs& args) {
   const Dims dims = check_shapes(args);
   const int64_t q_heads = dims["q_heads"], kv_heads = dims["kv_heads"];
   const int64_t head_dim = dims["head_dim"], pairs = dims["pairs"];
+  const bool coded = args.kv.recipe.coded();
   for (const Span& span : args.spans) {
     for (int64_t t = 0; t < span.rows; ++t) {
       const int64_t row = span.first_row + t;
@@ -62,16 +70,24 @@ void RefOps::rotate_and_store(const RotateAndStoreArgs& args) {
           args.out_q.f32()[(row * q_heads + h) * head_dim + i] = float(rotated[size_t(i)]);
       }
       for (int64_t h = 0; h < kv_heads; ++h) {
-        const float* k = args.k.f32() + (row * kv_heads + h) * head_dim;
-        const float* v = args.v.f32() + (row * kv_heads + h) * head_dim;
-        const auto rotated =
+        float* k = args.k.f32() + (row * kv_heads + h) * head_dim;
+        float* v = args.v.f32() + (row * kv_heads + h) * head_dim;
+        const auto key =
             normalise_and_rotate(k, head_dim, {args.k_scale.f32(), args.eps}, cos, sin, pairs);
-        const int64_t at = kv_index(args.kv, span, span.start + t, h);
-        for (int64_t i = 0; i < head_dim; ++i) {
-          write_kv(args.kv.keys, at + i, float(rotated[size_t(i)]));
-          write_kv(args.kv.values, at + i, v[i]);
+        const std::vector<double> value(v, v + head_dim);
+        if (coded) {
+          rotate_for_codes(key, KvSide::keys, k);
+          rotate_for_codes(value, KvSide::values, v);
+        } else {
+          const int64_t vector = kv_vector(args.kv.keys.shape, span, span.start + t, h);
+          write_plain(args.kv.keys, vector, key);
+          write_plain(args.kv.values, vector, value);
         }
       }
+    }
+    if (coded) {
+      store_rows(coded_keys(args), span);
+      store_rows(coded_values(args), span);
     }
   }
 }

@@ -28,7 +28,7 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
   ops_.linear({.x = joined, .weight = mtp.fc, .out = residual});
   decoder_layer(mtp.layer, config_.layers.size(), pass);
   ops_.rms_norm({.x = residual, .scale = mtp.final_scale, .out = normed, .eps = config_.eps});
-  project_outputs(normed, step.outputs, step.logits);
+  project(normed, step.outputs, weights_.draft_head(), step.logits);
   if (!step.next_hidden.empty()) std::memcpy(step.next_hidden.data, normed.data, normed.bytes());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "models/qwen3_5/cost.h"
 #include "models/qwen3_5/forward.h"
 
 namespace slip::qwen3_5 {
@@ -16,10 +17,6 @@ RecurrentSpec recurrent_spec(const Config& config) {
   const DeltaNetConfig& delta = config.delta_net;
   return {delta.key_heads, delta.value_heads,    delta.key_dim,
           delta.value_dim, delta.conv_width - 1, delta.conv_channels()};
-}
-
-bool is_integer(WeightFormat format) {
-  return format == WeightFormat::int4_group || format == WeightFormat::int8_row;
 }
 
 }  // namespace
@@ -66,8 +63,8 @@ ModelInfo model_info(const Config& config, bool with_mtp) {
 
 Qwen35::Qwen35(const LoadOptions& options, Ops& ops)
     : config_(options.config),
-      info_(model_info(options.config, options.with_mtp)),
-      cache_specs_(qwen3_5::cache_specs(options.config, options.with_mtp)),
+      info_(model_info(options.config, options.wanted.with_mtp)),
+      cache_specs_(qwen3_5::cache_specs(options.config, options.wanted.with_mtp)),
       ops_(ops),
       activations_(options.config, options.max_rows) {
   ops_.reserve(step_limits(config_, options.max_rows, options.context));
@@ -77,7 +74,7 @@ Result<std::unique_ptr<Qwen35>> Qwen35::load(const LoadOptions& options, WeightS
                                              Ops& ops, ThreadPool& pool,
                                              const LoadProgress& progress) {
   std::unique_ptr<Qwen35> model(new Qwen35(options, ops));
-  declare_weights(options.config, options.prefixes, options.with_mtp, model->table_,
+  declare_weights({options.config, options.prefixes, options.wanted}, model->table_,
                   model->weights_);
   SLIP_TRY(model->storage_, model->table_.load(source, ops, pool, progress));
   finish_weights(options.config, model->weights_);
@@ -95,49 +92,27 @@ void Qwen35::forward(const Step& step, Cache& cache) {
   ops_.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
   for (size_t i = 0; i < weights_.layers.size(); ++i) decoder_layer(weights_.layers[i], i, pass);
   ops_.rms_norm({.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.eps});
-  project_outputs(normed, step.outputs, step.logits);
+  project(normed, step.outputs, weights_.head, step.logits);
   if (!step.hidden.empty()) std::memcpy(step.hidden.data, normed.data, normed.bytes());
 }
 
-void Qwen35::project_outputs(const View& hidden, std::span<const int64_t> outputs,
-                             const View& logits) {
+void Qwen35::project(const View& hidden, std::span<const int64_t> outputs, const Weight& head,
+                     const View& logits) {
   if (outputs.empty()) return;
   const int64_t count = int64_t(outputs.size());
   const View selected = activations_.selected.view.first(count);
   const size_t row_bytes = size_t(config_.hidden) * sizeof(float);
   for (int64_t i = 0; i < count; ++i)
     std::memcpy(selected.slice(i, 1).data, hidden.slice(outputs[size_t(i)], 1).data, row_bytes);
-  ops_.linear({.x = selected, .weight = weights_.head, .out = logits});
+  ops_.linear({.x = selected, .weight = head, .out = logits});
 }
 
-StepCost Qwen35::decode_cost(int64_t context, const KvRecipe& kv) const {
-  StepCost cost;
-  const double active_experts =
-      config_.experts ? double(config_.experts->top_k) / double(config_.experts->experts) : 1;
-  for (const PlacedWeight& weight : placed_weights()) {
-    if (weight.name.find("mtp.") != std::string::npos) continue;
-    double share = 1;
-    if (weight.name.find(".experts.") != std::string::npos) share = active_experts;
-    const bool table = weight.name.find("embed_tokens") != std::string::npos;
-    if (table && !config_.tied_head) share = 1.0 / double(config_.vocabulary);  // one row
-    cost.weight_bytes += uint64_t(share * double(weight.bytes));
-    const auto products = uint64_t(share * double(weight.info.out) * double(weight.info.in));
-    (is_integer(weight.info.format) ? cost.integer_products : cost.float_products) += products;
-  }
-  const AttentionConfig& attention = config_.attention;
-  const DeltaNetConfig& delta = config_.delta_net;
-  for (const LayerKind kind : config_.layers) {
-    if (kind == LayerKind::attention) {
-      cost.cache_bytes +=
-          uint64_t(context * attention.kv_heads) * bytes_per_position(kv, attention.head_dim);
-      cost.float_products += uint64_t(2 * context * attention.q_heads * attention.head_dim);
-    } else {
-      const auto values = uint64_t(delta.value_heads * delta.key_dim * delta.value_dim);
-      cost.cache_bytes += 2 * values * sizeof(float);
-      cost.float_products += 3 * values;
-    }
-  }
-  return cost;
+StepCost Qwen35::step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const {
+  return qwen3_5::step_cost({config_, weights_, context, kv}, rows);
+}
+
+StepCost Qwen35::draft_cost(int64_t context, const KvRecipe& kv) const {
+  return qwen3_5::draft_cost({config_, weights_, context, kv});
 }
 
 }  // namespace slip::qwen3_5

@@ -13,7 +13,7 @@ namespace slip::qwen3_5 {
 struct LoadOptions {
   const Config& config;
   const Prefixes& prefixes;
-  bool with_mtp;
+  const Wanted& wanted;
   int64_t max_rows;
   int64_t context;
 };
@@ -28,10 +28,12 @@ class Qwen35 : public Model {
   const ModelInfo& info() const override { return info_; }
   const std::vector<CacheSpec>& cache_specs() const override { return cache_specs_; }
   const std::vector<PlacedWeight>& placed_weights() const override { return table_.placed(); }
-  StepCost decode_cost(int64_t context, const KvRecipe& kv) const override;
+  StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const override;
+  StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
   int64_t max_rows() const override { return activations_.max_rows; }
   void forward(const Step& step, Cache& cache) override;
   void draft(const DraftStep& step, Cache& cache) override;
+  std::span<const int32_t> draft_tokens() const override { return weights_.draft_tokens; }
   uint64_t weight_bytes() const override { return storage_.size(); }
   uint64_t activation_bytes() const override { return activations_.bytes(); }
 
@@ -39,7 +41,8 @@ class Qwen35 : public Model {
   Qwen35(const LoadOptions& options, Ops& ops);
 
   // Logits of the rows listed in `outputs` of a normed hidden state [rows, hidden].
-  void project_outputs(const View& hidden, std::span<const int64_t> outputs, const View& logits);
+  void project(const View& hidden, std::span<const int64_t> outputs, const Weight& head,
+               const View& logits);
 
   Config config_;
   ModelInfo info_;

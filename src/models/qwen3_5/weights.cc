@@ -8,77 +8,128 @@ namespace {
 float plus_one(float value) { return value + 1.0f; }
 float exponential(float value) { return std::exp(value); }
 
-void declare_attention(const Config& config, const std::string& prefix, WeightTable& table,
-                       Attention& attention) {
-  const AttentionConfig& c = config.attention;
-  table.add_linear(prefix + "q_proj", c.q_heads * 2 * c.head_dim, config.hidden, &attention.q);
-  table.add_linear(prefix + "k_proj", c.kv_heads * c.head_dim, config.hidden, &attention.k);
-  table.add_linear(prefix + "v_proj", c.kv_heads * c.head_dim, config.hidden, &attention.v);
-  table.add_linear(prefix + "o_proj", config.hidden, c.q_heads * c.head_dim, &attention.o);
-  table.add_vector(prefix + "q_norm.weight", {c.head_dim}, &attention.q_scale, plus_one);
-  table.add_vector(prefix + "k_norm.weight", {c.head_dim}, &attention.k_scale, plus_one);
+// Some of the model's weights while they are declared: how their names begin, and what matrices
+// become where the source holds 16 or 32 bits.
+struct Part {
+  const Config& config;
+  WeightTable& table;
+  std::string prefix{};
+  std::optional<WeightFormat> format{};
+  std::optional<WeightFormat> shared_expert_format{};
+
+  Part in(const std::string& name) const {
+    return {config, table, prefix + name, format, shared_expert_format};
+  }
+  Part as(std::optional<WeightFormat> other) const {
+    return {config, table, prefix, other, shared_expert_format};
+  }
+  void matrix(const std::string& name, int64_t rows, int64_t columns, Weight* into) const {
+    table.add_linear({.name = prefix + name,
+                      .module = prefix + name,
+                      .out = rows,
+                      .in = columns,
+                      .recoding = {.format = format}},
+                     into);
+  }
+  void vector(const std::string& name, const Shape& shape, View* into,
+              float (*map)(float) = nullptr) const {
+    table.add_vector(prefix + name, shape, into, map);
+  }
+};
+
+void declare_attention(const Part& part, Attention& attention) {
+  const AttentionConfig& c = part.config.attention;
+  const int64_t hidden = part.config.hidden;
+  part.matrix("q_proj", c.q_heads * 2 * c.head_dim, hidden, &attention.q);
+  part.matrix("k_proj", c.kv_heads * c.head_dim, hidden, &attention.k);
+  part.matrix("v_proj", c.kv_heads * c.head_dim, hidden, &attention.v);
+  part.matrix("o_proj", hidden, c.q_heads * c.head_dim, &attention.o);
+  part.vector("q_norm.weight", {c.head_dim}, &attention.q_scale, plus_one);
+  part.vector("k_norm.weight", {c.head_dim}, &attention.k_scale, plus_one);
 }
 
-void declare_delta_net(const Config& config, const std::string& prefix, WeightTable& table,
-                       DeltaNet& delta) {
-  const DeltaNetConfig& c = config.delta_net;
-  table.add_linear(prefix + "in_proj_qkv", c.conv_channels(), config.hidden, &delta.qkv);
-  table.add_linear(prefix + "in_proj_z", c.value_size(), config.hidden, &delta.z);
-  table.add_linear(prefix + "in_proj_a", c.value_heads, config.hidden, &delta.a);
-  table.add_linear(prefix + "in_proj_b", c.value_heads, config.hidden, &delta.b);
-  table.add_linear(prefix + "out_proj", config.hidden, c.value_size(), &delta.out);
-  table.add_vector(prefix + "conv1d.weight", {c.conv_channels(), 1, c.conv_width}, &delta.conv);
-  table.add_vector(prefix + "A_log", {c.value_heads}, &delta.rate, exponential);
-  table.add_vector(prefix + "dt_bias", {c.value_heads}, &delta.dt_bias);
-  table.add_vector(prefix + "norm.weight", {c.value_dim}, &delta.norm_scale);
+void declare_delta_net(const Part& part, DeltaNet& delta) {
+  const DeltaNetConfig& c = part.config.delta_net;
+  const int64_t hidden = part.config.hidden;
+  part.matrix("in_proj_qkv", c.conv_channels(), hidden, &delta.qkv);
+  part.matrix("in_proj_z", c.value_size(), hidden, &delta.z);
+  part.matrix("in_proj_a", c.value_heads, hidden, &delta.a);
+  part.matrix("in_proj_b", c.value_heads, hidden, &delta.b);
+  part.matrix("out_proj", hidden, c.value_size(), &delta.out);
+  part.vector("conv1d.weight", {c.conv_channels(), 1, c.conv_width}, &delta.conv);
+  part.vector("A_log", {c.value_heads}, &delta.rate, exponential);
+  part.vector("dt_bias", {c.value_heads}, &delta.dt_bias);
+  part.vector("norm.weight", {c.value_dim}, &delta.norm_scale);
 }
 
-void declare_mlp(const std::string& prefix, int64_t hidden, int64_t width, WeightTable& table,
-                 GatedMlp& mlp) {
-  table.add_linear(prefix + "gate_proj", width, hidden, &mlp.gate);
-  table.add_linear(prefix + "up_proj", width, hidden, &mlp.up);
-  table.add_linear(prefix + "down_proj", hidden, width, &mlp.down);
+void declare_mlp(const Part& part, int64_t width, GatedMlp& mlp) {
+  part.matrix("gate_proj", width, part.config.hidden, &mlp.gate);
+  part.matrix("up_proj", width, part.config.hidden, &mlp.up);
+  part.matrix("down_proj", part.config.hidden, width, &mlp.down);
 }
 
-void declare_moe(const Config& config, const std::string& prefix, WeightTable& table, Moe& moe) {
-  const ExpertsConfig& c = *config.experts;
-  table.add_linear(prefix + "gate", c.experts, config.hidden, &moe.router);
+void declare_moe(const Part& part, Moe& moe) {
+  const ExpertsConfig& c = *part.config.experts;
+  // Router and gate stay exact: small, and small differences decide which experts are asked.
+  const Part exact = part.as(std::nullopt);
+  exact.matrix("gate", c.experts, part.config.hidden, &moe.router);
   moe.experts.resize(size_t(c.experts));
   for (size_t e = 0; e < moe.experts.size(); ++e)
-    declare_mlp(cat(prefix, "experts.", e, "."), config.hidden, c.width, table, moe.experts[e]);
-  declare_mlp(prefix + "shared_expert.", config.hidden, c.shared_width, table, moe.shared);
-  table.add_linear(prefix + "shared_expert_gate", 1, config.hidden, &moe.shared_gate);
+    declare_mlp(part.in(cat("experts.", e, ".")), c.width, moe.experts[e]);
+  declare_mlp(part.in("shared_expert.").as(part.shared_expert_format), c.shared_width, moe.shared);
+  exact.matrix("shared_expert_gate", 1, part.config.hidden, &moe.shared_gate);
 }
 
-void declare_layer(const Config& config, LayerKind kind, const std::string& prefix,
-                   WeightTable& table, Layer& layer) {
-  table.add_vector(prefix + "input_layernorm.weight", {config.hidden}, &layer.input_scale,
-                   plus_one);
-  table.add_vector(prefix + "post_attention_layernorm.weight", {config.hidden}, &layer.post_scale,
-                   plus_one);
+void declare_layer(const Part& part, LayerKind kind, Layer& layer) {
+  const Shape hidden{part.config.hidden};
+  part.vector("input_layernorm.weight", hidden, &layer.input_scale, plus_one);
+  part.vector("post_attention_layernorm.weight", hidden, &layer.post_scale, plus_one);
   switch (kind) {
     case LayerKind::delta_net:
-      declare_delta_net(config, prefix + "linear_attn.", table, layer.mixer.emplace<DeltaNet>());
+      declare_delta_net(part.in("linear_attn."), layer.mixer.emplace<DeltaNet>());
       break;
     case LayerKind::attention:
-      declare_attention(config, prefix + "self_attn.", table, layer.mixer.emplace<Attention>());
+      declare_attention(part.in("self_attn."), layer.mixer.emplace<Attention>());
       break;
   }
-  if (config.experts) {
-    declare_moe(config, prefix + "mlp.", table, layer.mlp.emplace<Moe>());
+  if (part.config.experts) {
+    declare_moe(part.in("mlp."), layer.mlp.emplace<Moe>());
   } else {
-    declare_mlp(prefix + "mlp.", config.hidden, config.mlp_width, table,
-                layer.mlp.emplace<GatedMlp>());
+    declare_mlp(part.in("mlp."), part.config.mlp_width, layer.mlp.emplace<GatedMlp>());
   }
 }
 
-void declare_mtp(const Config& config, const std::string& prefix, WeightTable& table, Mtp& mtp) {
-  const Shape hidden{config.hidden};
-  table.add_vector(prefix + "pre_fc_norm_embedding.weight", hidden, &mtp.embedding_scale, plus_one);
-  table.add_vector(prefix + "pre_fc_norm_hidden.weight", hidden, &mtp.hidden_scale, plus_one);
-  table.add_linear(prefix + "fc", config.hidden, 2 * config.hidden, &mtp.fc);
-  declare_layer(config, LayerKind::attention, prefix + "layers.0.", table, mtp.layer);
-  table.add_vector(prefix + "norm.weight", hidden, &mtp.final_scale, plus_one);
+void declare_mtp(const Part& part, Mtp& mtp) {
+  const int64_t hidden = part.config.hidden;
+  part.vector("pre_fc_norm_embedding.weight", {hidden}, &mtp.embedding_scale, plus_one);
+  part.vector("pre_fc_norm_hidden.weight", {hidden}, &mtp.hidden_scale, plus_one);
+  part.matrix("fc", hidden, 2 * hidden, &mtp.fc);
+  declare_layer(part.in("layers.0."), LayerKind::attention, mtp.layer);
+  part.vector("norm.weight", {hidden}, &mtp.final_scale, plus_one);
+}
+
+std::optional<WeightFormat> format_if(bool chosen, WeightFormat format) {
+  return chosen ? std::optional(format) : std::nullopt;
+}
+
+// The head, and the rows of it that drafting scores. A tied head is the embedding, which then is
+// read once more: rows are looked up in it as they are.
+void declare_heads(const Declaration& declaration, WeightTable& table, Weights& weights) {
+  const auto& [config, prefixes, wanted] = declaration;
+  const WeightChoices& choices = wanted.choices;
+  MadeLinear head{.name = prefixes.head,
+                  .module = config.tied_head ? prefixes.text + "embed_tokens" : prefixes.head,
+                  .out = config.vocabulary,
+                  .in = config.hidden,
+                  .recoding = {.format = format_if(choices.int8_head, WeightFormat::int8_row)}};
+  if (!config.tied_head || choices.int8_head) table.add_linear(head, &weights.head);
+  if (!wanted.with_mtp || wanted.draft_tokens.empty()) return;
+  weights.draft_tokens = wanted.draft_tokens;
+  head.name = prefixes.mtp + "draft_head";
+  head.recoding = {
+      .format = format_if(choices.int8_head || choices.int8_drafter, WeightFormat::int8_row),
+      .rows = weights.draft_tokens};
+  table.add_linear(head, &weights.draft_rows);
 }
 
 bool has_prefix(const Checkpoint& checkpoint, const std::string& prefix) {
@@ -129,6 +180,14 @@ bool has_mtp_tensors(const Checkpoint& checkpoint, const Prefixes& prefixes) {
   return has_prefix(checkpoint, prefixes.mtp);
 }
 
+std::vector<std::string> missing_mtp_tensors(const Config& config, const Prefixes& prefixes,
+                                             const WeightSource& source) {
+  WeightTable table;
+  Mtp mtp;
+  declare_mtp({config, table, prefixes.mtp}, mtp);
+  return table.missing(source);
+}
+
 std::vector<std::string> ignored_prefixes(const Config& config, const Prefixes& prefixes,
                                           bool with_mtp) {
   std::vector<std::string> ignored = {"model.visual.", "visual."};
@@ -137,22 +196,24 @@ std::vector<std::string> ignored_prefixes(const Config& config, const Prefixes& 
   return ignored;
 }
 
-void declare_weights(const Config& config, const Prefixes& prefixes, bool with_mtp,
-                     WeightTable& table, Weights& weights) {
-  table.add_linear(prefixes.text + "embed_tokens", config.vocabulary, config.hidden,
-                   &weights.embedding);
+void declare_weights(const Declaration& declaration, WeightTable& table, Weights& weights) {
+  const auto& [config, prefixes, wanted] = declaration;
+  const WeightChoices& choices = wanted.choices;
+  Part text{config, table, prefixes.text};
+  text.shared_expert_format = format_if(choices.fp8_shared_experts, WeightFormat::fp8_block);
+  text.matrix("embed_tokens", config.vocabulary, config.hidden, &weights.embedding);
   weights.layers.resize(config.layers.size());
   for (size_t i = 0; i < config.layers.size(); ++i)
-    declare_layer(config, config.layers[i], cat(prefixes.text, "layers.", i, "."), table,
-                  weights.layers[i]);
-  table.add_vector(prefixes.text + "norm.weight", {config.hidden}, &weights.final_scale, plus_one);
-  if (!config.tied_head)
-    table.add_linear(prefixes.head, config.vocabulary, config.hidden, &weights.head);
-  if (with_mtp) declare_mtp(config, prefixes.mtp, table, weights.mtp.emplace());
+    declare_layer(text.in(cat("layers.", i, ".")), config.layers[i], weights.layers[i]);
+  text.vector("norm.weight", {config.hidden}, &weights.final_scale, plus_one);
+  declare_heads(declaration, table, weights);
+  if (!wanted.with_mtp) return;
+  const auto format = format_if(choices.int8_drafter, WeightFormat::int8_row);
+  declare_mtp({config, table, prefixes.mtp, format, format}, weights.mtp.emplace());
 }
 
 void finish_weights(const Config& config, Weights& weights) {
-  if (config.tied_head) weights.head = weights.embedding;
+  if (config.tied_head && weights.head.empty()) weights.head = weights.embedding;
   for (Layer& layer : weights.layers)
     if (auto* delta = std::get_if<DeltaNet>(&layer.mixer))
       transpose_conv(config.delta_net, delta->conv);

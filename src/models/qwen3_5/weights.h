@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint.h"
 #include "kernels/args.h"
 #include "models/qwen3_5/config.h"
+#include "models/weight_choices.h"
 #include "weights/weight_table.h"
 
 namespace slip::qwen3_5 {
@@ -62,8 +63,21 @@ struct Weights {
   Weight embedding;  // [vocabulary, hidden]
   std::vector<Layer> layers;
   View final_scale;  // [hidden]
-  Weight head;       // [vocabulary, hidden]; the embedding itself when tied
+  Weight head;       // [vocabulary, hidden]; the embedding itself when tied and kept as it is
   std::optional<Mtp> mtp;
+
+  // With a shortlist, drafting scores a copy of these rows of the head.
+  std::vector<int32_t> draft_tokens;
+  Weight draft_rows;  // [draft_tokens, hidden]
+
+  const Weight& draft_head() const { return draft_tokens.empty() ? head : draft_rows; }
+};
+
+// Which weights to load, and as what.
+struct Wanted {
+  bool with_mtp = false;
+  WeightChoices choices{};
+  std::vector<int32_t> draft_tokens{};  // the shortlist; empty: drafting scores the whole head
 };
 
 // How the files spell the beginnings of names.
@@ -74,18 +88,25 @@ struct Prefixes {
 };
 Result<Prefixes> find_prefixes(const Checkpoint& checkpoint);
 
-// Whether the files hold an MTP layer at all.
+// Whether the files hold a tensor of an MTP layer at all, and which ones of a whole layer they
+// lack.
 bool has_mtp_tensors(const Checkpoint& checkpoint, const Prefixes& prefixes);
+std::vector<std::string> missing_mtp_tensors(const Config& config, const Prefixes& prefixes,
+                                             const WeightSource& source);
 
 // Prefixes of tensors that a text model does not use, so that they are not "extra".
 std::vector<std::string> ignored_prefixes(const Config& config, const Prefixes& prefixes,
                                           bool with_mtp);
 
 // Fills the table; `weights` receives its layers at once and its tensors when the table is loaded.
-void declare_weights(const Config& config, const Prefixes& prefixes, bool with_mtp,
-                     WeightTable& table, Weights& weights);
+struct Declaration {
+  const Config& config;
+  const Prefixes& prefixes;
+  const Wanted& wanted;
+};
+void declare_weights(const Declaration& declaration, WeightTable& table, Weights& weights);
 
-// What remains to be done after the table was loaded: share a tied head.
+// What remains to be done after the table was loaded: share a tied head, turn convolutions.
 void finish_weights(const Config& config, Weights& weights);
 
 }  // namespace slip::qwen3_5

@@ -48,12 +48,27 @@ struct LinearTile {
   bool add;  // out += instead of out =
 };
 
+// Recorded updates of a state, S <- alpha S + k d^T each, of one value head and a range of columns.
+struct DeltaUpdates {
+  int64_t rows = 0;
+  const float* k = nullptr;  // [rows, key_dim]
+  int64_t k_stride = 0;
+  const float* delta = nullptr;  // at the first column
+  int64_t delta_stride = 0;
+  const float* alpha = nullptr;
+  int64_t alpha_stride = 0;
+};
+
 // One value head of the delta rule over consecutive rows of one sequence, for a range of columns.
 struct DeltaColumns {
   float* state;          // [key_dim, value_dim], at the first column
   int64_t state_stride;  // value_dim
   int64_t key_dim;
   int64_t columns;
+  DeltaUpdates replay;  // applied to `state` before the first row
+  float* work;          // [key_dim * columns, rounded up to whole vectors]: the state between rows
+  bool from_work;       // earlier rows of the span have left it there
+  bool to_work;         // more rows of the span follow
   int64_t rows;
   const float* q;  // [rows, key_dim], normalised and scaled
   const float* k;  // [rows, key_dim], normalised
@@ -61,7 +76,9 @@ struct DeltaColumns {
   int64_t v_stride;
   const float* alpha;  // [rows]
   const float* beta;   // [rows]
-  float* out;          // at the first column
+  float* delta;        // null, or at the first column: rows are recorded and leave `state` alone
+  int64_t delta_stride;
+  float* out;  // at the first column
   int64_t out_stride;
 };
 

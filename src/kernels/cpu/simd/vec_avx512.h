@@ -32,6 +32,22 @@ inline F32x16 exp2_integral(F32x16 n) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 23));
 }
 
+// 1 where a >= b, otherwise 0
+inline F32x16 one_if_at_least(F32x16 a, F32x16 b) {
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_GE_OQ), _mm512_set1_ps(1.0f));
+}
+// Sum and difference of lanes kStride apart, in place of the two.
+template <int kStride>
+inline F32x16 butterfly(F32x16 a) {
+  __m512 other;
+  __mmask16 second;  // of the two
+  if constexpr (kStride == 1) other = _mm512_permute_ps(a, 0xb1), second = 0xaaaa;
+  if constexpr (kStride == 2) other = _mm512_permute_ps(a, 0x4e), second = 0xcccc;
+  if constexpr (kStride == 4) other = _mm512_shuffle_f32x4(a, a, 0xb1), second = 0xf0f0;
+  if constexpr (kStride == 8) other = _mm512_shuffle_f32x4(a, a, 0x4e), second = 0xff00;
+  return _mm512_mask_sub_ps(_mm512_add_ps(other, a), second, other, a);
+}
+
 // The same order as vec_avx2.h, so that the two agree bit for bit.
 inline float sum(F32x16 a) {
   const __m256 s = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));

@@ -66,6 +66,19 @@ inline F32x16 exp2_integral(const F32x16& n) {
   return each([&](int i) { return std::bit_cast<float>(uint32_t(int32_t(n.v[i]) + 127) << 23); });
 }
 
+// 1 where a >= b, otherwise 0
+inline F32x16 one_if_at_least(const F32x16& a, const F32x16& b) {
+  return each([&](int i) { return a.v[i] >= b.v[i] ? 1.0f : 0.0f; });
+}
+// Sum and difference of lanes kStride apart, in place of the two.
+template <int kStride>
+inline F32x16 butterfly(const F32x16& a) {
+  return each([&](int i) {
+    const float other = a.v[i ^ kStride];
+    return i & kStride ? other - a.v[i] : other + a.v[i];
+  });
+}
+
 inline float sum(const F32x16& a) {
   float s[8];
   for (int i = 0; i < 8; ++i) s[i] = a.v[i] + a.v[i + 8];

@@ -1,0 +1,53 @@
+#include "speculate_flags.h"
+
+#include <algorithm>
+
+namespace slip {
+namespace {
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.size() <= 2 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+void SpeculateFlags::add_to(Flags& flags) {
+  flags.option("--speculate", &speculate, "off|N|auto",
+               "Tokens to draft per step; auto takes as many as pay. Changes speed, never the text");
+  flags.choice("--drafter", &drafter, {"int8", "keep"},
+               "How to hold the drafting layer where files have 16 bits; coarse drafts cost nothing "
+               "but acceptance");
+  flags.option("--draft-shortlist", &shortlist, "N",
+               "Draft among the N most useful tokens only; 0: among all");
+}
+
+Status SpeculateFlags::check() const {
+  if (shortlist < 0) return error("--draft-shortlist must not be negative");
+  if (speculate == "off" || speculate == "auto") return {};
+  if (!is_number(speculate))
+    return error("--speculate is off, auto or a number of drafts, not \"", speculate, "\"");
+  if (std::stol(speculate) > kMaxDrafts)
+    return error("--speculate drafts up to ", kMaxDrafts, " tokens, not ", speculate);
+  return {};
+}
+
+void SpeculateFlags::apply(EngineOptions& options) const {
+  const std::optional<DraftLength> wanted = length();
+  options.max_drafts = wanted ? wanted->most() : 0;
+  options.weights.int8_drafter = drafter == "int8";
+  options.weights.draft_shortlist = shortlist;
+}
+
+std::optional<DraftLength> SpeculateFlags::length() const {
+  if (speculate == "auto") return DraftLength::automatic(kMaxDrafts);
+  if (speculate == "off" || std::stol(speculate) == 0) return std::nullopt;
+  return DraftLength::fixed(std::stol(speculate));
+}
+
+std::string why_no_drafts(const ModelSource& source, const SpeculateFlags& flags) {
+  if (flags.speculate == "off" || source.has_mtp()) return "";
+  return "the files have no usable MTP layer, so nothing is drafted";
+}
+
+}  // namespace slip

@@ -1,0 +1,31 @@
+// How far ahead the engine drafts, as flags of every verb that generates.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/draft_length.h"
+#include "engine/engine.h"
+#include "flags.h"
+
+namespace slip {
+
+struct SpeculateFlags {
+  std::string speculate = "auto";  // off, auto or a number
+  std::string drafter = "int8";    // keep or int8
+  int64_t shortlist = 0;
+
+  void add_to(Flags& flags);
+  Status check() const;
+
+  // After check(): what to load for it.
+  void apply(EngineOptions& options) const;
+
+  // Nothing when speculation is off.
+  std::optional<DraftLength> length() const;
+};
+
+// Why nothing was drafted though it was asked for, or "".
+std::string why_no_drafts(const ModelSource& source, const SpeculateFlags& flags);
+
+}  // namespace slip

@@ -1,0 +1,60 @@
+// Logits for one token after the other, with or without drafts: the caller chooses each token and
+// cannot tell the difference but by the time it takes.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/draft_length.h"
+#include "engine/sampling.h"
+#include "engine/session.h"
+
+namespace slip {
+
+// What came of the drafts, per place in the draft: place 0 is the first.
+struct DraftCounts {
+  int64_t steps = 0;  // passes of the model
+  int64_t drafted = 0, accepted = 0;
+  // Drafts behind a wrong one are not judged.
+  std::vector<int64_t> judged_at, accepted_at;
+  double draft_seconds = 0, verify_seconds = 0;
+};
+
+class Decoder {
+ public:
+  // Goes on from session.logits(). `sampler` proposes the drafts, as it will choose the tokens.
+  // `length` learns; without one, and in sessions that cannot draft, there are no drafts.
+  Decoder(Session& session, Sampler& sampler, DraftLength* length);
+
+  // Of the next token.
+  std::span<float> logits();
+
+  // The draft for the next token, if there is one: already computed, so free if chosen.
+  std::optional<int32_t> draft() const;
+
+  // `id` was chosen; at most `wanted` more will be.
+  Status advance(int32_t id, int64_t wanted);
+
+  // No more tokens: the session then holds all that advance() was given.
+  void finish();
+
+  const DraftCounts& counts() const { return counts_; }
+
+ private:
+  Status run_step(int32_t id, int64_t wanted);
+  void make_drafts(int32_t id, int64_t wanted);
+  // The step is over: what was chosen stays, the rest never happened. Unless the caller just
+  // stopped, the draft behind it was wrong.
+  enum class Next : uint8_t { chosen_otherwise, not_asked };
+  void settle(Next next);
+
+  Session& session_;
+  Sampler& sampler_;
+  DraftLength* length_;
+  std::vector<int32_t> step_;  // the certain token and its drafts, as verified
+  int64_t row_ = -1;           // of step_, the last that was chosen; -1 before the first step
+  DraftLength::Outcome outcome_;
+  DraftCounts counts_;
+};
+
+}  // namespace slip

@@ -1,0 +1,89 @@
+// How many tokens to draft: a fixed number, or as many as pay.
+//
+// A step takes time for every row it verifies and for every draft it makes, and yields one token
+// more than the drafts that turn out right. Drafting one more token pays while
+//
+//   chance that it and all before it are right  >  rate * (time to draft it + time to verify it)
+//
+// where rate is the tokens per second reached so far: the tokens that the same time would yield
+// otherwise. Chances come from what happened to earlier drafts of the same certainty, times from a
+// line fitted to earlier steps. The text is the same whatever is chosen here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace slip {
+
+class DraftLength {
+ public:
+  // A fixed number of drafts.
+  static DraftLength fixed(int64_t drafts) { return DraftLength(drafts, false); }
+  // At most `most`, chosen for each step.
+  static DraftLength automatic(int64_t most) { return DraftLength(most, true); }
+
+  int64_t most() const { return most_; }
+
+  // Before each step; then wants_another() before each draft, and drafted() after it with how far
+  // its logit is above the next best. When drafted() says no, that draft is not worth verifying.
+  void begin_step();
+  bool wants_another() const;
+  bool drafted(float margin);
+
+  // What came of the step: how many of the verified drafts were right, and what it took.
+  struct Outcome {
+    int64_t made = 0;      // drafts made
+    int64_t verified = 0;  // of which verified
+    int64_t right = 0;     // of which right
+    double draft_seconds = 0;
+    double verify_seconds = 0;
+  };
+  void end_step(const Outcome& outcome);
+
+ private:
+  DraftLength(int64_t most, bool automatic);
+
+  // A mean in which old samples fade.
+  class Fading {
+   public:
+    explicit Fading(double prior = 0, double weight = 0) : sum_(prior * weight), weight_(weight) {}
+    void add(double value, double keep);
+    double mean() const { return weight_ > 0 ? sum_ / weight_ : 0; }
+
+   private:
+    double sum_, weight_;
+  };
+
+  // seconds = fixed + rows * each, over recent steps.
+  class Line {
+   public:
+    void add(double rows, double seconds);
+    double slope() const;
+
+   private:
+    double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;
+  };
+
+  static constexpr int kMaxDrafts = 16;
+  static constexpr int kBuckets = 8;
+  static int bucket(float margin);
+  bool exploring() const;
+
+  int64_t most_;
+  bool automatic_;
+  int64_t steps_ = 0;
+  int64_t idle_steps_ = 0;  // since a draft was made
+
+  // Of the step being built.
+  int64_t made_ = 0;
+  double chance_ = 1;
+  std::array<int, kMaxDrafts> buckets_{};
+
+  std::array<Fading, kBuckets> right_by_margin_;
+  std::array<Fading, kMaxDrafts> right_by_place_;  // given that those before were right
+  Line draft_time_, verify_time_;
+  Fading tokens_, seconds_;  // of a step
+};
+
+}  // namespace slip

@@ -1,0 +1,77 @@
+// One sequence of tokens in the engine.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/mtp_drafter.h"
+
+namespace slip {
+
+// Sessions of one engine take turns; they are not meant for several threads.
+class Session {
+ public:
+  explicit Session(Engine& engine);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Engine& engine() { return engine_; }
+  const std::vector<int32_t>& tokens() const { return tokens_; }
+
+  // Called after every chunk of a long prompt; false stops.
+  using Progress = std::function<bool(int64_t done, int64_t total)>;
+
+  // Makes the session hold exactly `ids`: continues if it holds a beginning of them, starts over
+  // otherwise. Returns how many tokens did not have to be computed.
+  Result<int64_t> sync(std::span<const int32_t> ids, const Progress& progress = {});
+
+  // Appends tokens; logits() are then those of the last one. One token allocates nothing.
+  Status feed(std::span<const int32_t> ids, const Progress& progress = {});
+
+  // Appends tokens and hands out the logits (and, with MTP, the hidden state) of each.
+  using EachRow =
+      std::function<void(int64_t position, std::span<float> logits, std::span<const float> hidden)>;
+  Status feed_each(std::span<const int32_t> ids, const EachRow& each);
+
+  // Computes tokens of which only the first is certain, with logits for each, in one pass. They are
+  // not part of the session until accept() says how many are. At most max_drafts() + 1.
+  Status verify(std::span<const int32_t> ids);
+  void accept(int64_t count);
+
+  // Of the last token fed, or of token `row` of the last verify().
+  std::span<float> logits();
+  std::span<float> logits(int64_t row);
+
+  // Null when the engine does not draft.
+  MtpDrafter* drafter() { return drafter_ ? &*drafter_ : nullptr; }
+
+  void clear();
+
+  // Where its memory lies, for passes of the MTP layer.
+  int32_t state_slot() const { return Cache::state_slot(sequence_); }
+  std::span<const int32_t> pages() const { return engine_.cache_->pages(sequence_); }
+
+  // How many more tokens fit.
+  int64_t room() const { return engine_.context() - int64_t(tokens_.size()); }
+
+ private:
+  // One step over at most max_rows ids, with logits for the last `outputs` rows.
+  Status step(std::span<const int32_t> ids, int64_t outputs, Cache::Rows kind);
+  // Makes the first rows of the last step part of the session.
+  void keep(std::span<const int32_t> ids);
+  // Whether `ids` may follow `before` tokens.
+  Status check_ids(std::span<const int32_t> ids, int64_t before) const;
+
+  Engine& engine_;
+  SequenceId sequence_;
+  std::vector<int32_t> tokens_;
+  std::vector<int32_t> tentative_;  // of the last verify(), until accept()
+  std::vector<int64_t> output_rows_;
+  std::optional<MtpDrafter> drafter_;
+};
+
+}  // namespace slip

@@ -1,0 +1,112 @@
+#include "kernels/ref/kv_codes.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/kv_tail.h"
+#include "kernels/ref/kv_index.h"
+
+namespace slip {
+namespace {
+
+int64_t kv_heads_of(const CodedKv& kv) { return kv.scales.shape[1]; }
+int64_t page_len_of(const CodedKv& kv) { return kv.scales.shape[2]; }
+int64_t head_dim_of(const CodedKv& kv) { return kv.tail.shape[3]; }
+
+// Number of the first bit of the code of value i of a vector.
+int64_t first_bit(const CodedKv& kv, int64_t vector, int64_t i) {
+  return (vector * head_dim_of(kv) + i) * bits_of(kv.codec);
+}
+
+uint8_t read_code(const CodedKv& kv, int64_t vector, int64_t i) {
+  const uint8_t* bytes = kv.codes.as<uint8_t>(DType::u8);
+  unsigned code = 0;
+  for (int64_t b = 0; b < bits_of(kv.codec); ++b) {
+    const int64_t bit = first_bit(kv, vector, i) + b;
+    code |= unsigned(bytes[bit / 8] >> (bit % 8) & 1) << b;
+  }
+  return uint8_t(code);
+}
+
+void write_code(const CodedKv& kv, int64_t vector, int64_t i, uint8_t code) {
+  uint8_t* bytes = kv.codes.as<uint8_t>(DType::u8);
+  for (int64_t b = 0; b < bits_of(kv.codec); ++b) {
+    const int64_t bit = first_bit(kv, vector, i) + b;
+    const unsigned others = bytes[bit / 8] & ~(1u << (bit % 8));
+    bytes[bit / 8] = uint8_t(others | unsigned(code >> b & 1) << (bit % 8));
+  }
+}
+
+// The row of this step at `position`.
+std::span<const float> row_at(const CodedKv& kv, const Span& span, int64_t position, int64_t head) {
+  const int64_t row = span.first_row + position - span.start;
+  return {kv.rows.f32() + (row * kv_heads_of(kv) + head) * head_dim_of(kv),
+          size_t(head_dim_of(kv))};
+}
+
+std::span<uint16_t> tail_at(const CodedKv& kv, const Span& span, int64_t place, int64_t head) {
+  const int64_t vector = (span.state_slot * kv_heads_of(kv) + head) * 2 * page_len_of(kv) + place;
+  return {kv.tail.as<uint16_t>(DType::bf16) + vector * head_dim_of(kv), size_t(head_dim_of(kv))};
+}
+
+// A position that is not read as codes: a row of this step, or before it the tail at `place`.
+std::vector<float> uncoded(const CodedKv& kv, const Span& span, int64_t position, int64_t place,
+                           int64_t head) {
+  std::vector<float> values(size_t(head_dim_of(kv)), 0.0f);
+  if (position >= span.start)
+    std::ranges::copy(row_at(kv, span, position, head), values.begin());
+  else
+    std::ranges::transform(tail_at(kv, span, place, head), values.begin(), bf16_to_float);
+  return values;
+}
+
+}  // namespace
+
+void write_codes(const CodedKv& kv, int64_t vector, std::span<const float> rotated) {
+  std::vector<uint8_t> codes(rotated.size());
+  const float scale =
+      kv.codec == KvCodec::int8
+          ? turbo_encode_int8(rotated, {reinterpret_cast<int8_t*>(codes.data()), codes.size()})
+          : turbo_encode(rotated, bits_of(kv.codec), codes);
+  kv.scales.as<uint16_t>(DType::bf16)[vector] = float_to_bf16(scale);
+  for (size_t i = 0; i < codes.size(); ++i) write_code(kv, vector, int64_t(i), codes[i]);
+}
+
+void read_codes(const CodedKv& kv, int64_t vector, std::span<double> values) {
+  const double scale = double(bf16_to_float(kv.scales.as<uint16_t>(DType::bf16)[vector]));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint8_t code = read_code(kv, vector, int64_t(i));
+    const int8_t level =
+        kv.codec == KvCodec::int8 ? int8_t(code) : turbo_book(bits_of(kv.codec)).levels[code];
+    values[i] = scale * double(level);
+  }
+}
+
+void store_rows(const CodedKv& kv, const Span& span) {
+  const KvTail tail(span, page_len_of(kv));
+  for (int64_t h = 0; h < kv_heads_of(kv); ++h) {
+    // The beginning of the first page is still in its place; after that it may be overwritten.
+    for (int64_t p = tail.first_page(); p < tail.last_page(); ++p)
+      write_codes(kv, kv_vector(kv.scales.shape, span, p, h),
+                  uncoded(kv, span, p, tail.place(p), h));
+    for (int64_t p = tail.first_page(); p < span.start && tail.moves_beginning(); ++p)
+      std::ranges::copy(tail_at(kv, span, tail.place(p), h),
+                        tail_at(kv, span, tail.beginning_place(p), h).begin());
+    for (int64_t p = tail.first_written(); p < span.start + span.rows; ++p)
+      std::ranges::transform(row_at(kv, span, p, h), tail_at(kv, span, tail.place(p), h).begin(),
+                             float_to_bf16);
+  }
+}
+
+void read_position(const CodedKv& kv, const Span& span, const CodedRead& read,
+                   std::span<double> values) {
+  const KvTail tail(span, page_len_of(kv));
+  if (read.position < tail.page_of(read.reader)) {
+    read_codes(kv, kv_vector(kv.scales.shape, span, read.position, read.kv_head), values);
+  } else {
+    const int64_t place = tail.beginning_place(read.position);
+    std::ranges::copy(uncoded(kv, span, read.position, place, read.kv_head), values.begin());
+  }
+}
+
+}  // namespace slip

@@ -1,0 +1,82 @@
+#include "models/draft_tokens.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "checkpoint/json_files.h"
+
+namespace slip {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<int32_t> token_id(const Json& value, int64_t vocabulary, const fs::path& path) {
+  const int64_t* id = value.if_int64();
+  if (!id || *id < 0 || *id >= vocabulary)
+    return error(path.string(), ": expected token ids from 0 to ", vocabulary - 1, ", found ",
+                 dump_json(value));
+  return int32_t(*id);
+}
+
+Result<std::vector<int32_t>> read_ranking(const fs::path& path, int64_t vocabulary) {
+  SLIP_TRY(const std::string text, read_text_file(path));
+  SLIP_TRY(const Json json, parse_json(text, path.string()));
+  if (!json.is_array() || json.get_array().empty())
+    return error(path.string(), ": expected a list of token ids, found ",
+                 json.is_array() ? "an empty one" : describe_json_kind(json));
+  std::vector<int32_t> ids;
+  std::set<int32_t> seen;
+  for (const Json& value : json.get_array()) {
+    SLIP_TRY(const int32_t id, token_id(value, vocabulary, path));
+    if (!seen.insert(id).second) return error(path.string(), ": token id ", id, " is there twice");
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+// In the order of the file, which lists the ends of texts and turns first. Whoever loads the
+// tokenizer says what is wrong with it; here it is only asked for advice.
+std::vector<int32_t> added_tokens(const fs::path& folder, int64_t vocabulary) {
+  std::vector<int32_t> ids;
+  const Result<JsonObject> json = read_json_object(folder / "tokenizer.json");
+  if (!json.ok()) return ids;
+  const Json* added = json.value().if_contains("added_tokens");
+  if (!added || !added->is_array()) return ids;
+  for (const Json& token : added->get_array()) {
+    const Json* id = token.is_object() ? token.get_object().if_contains("id") : nullptr;
+    if (!id) continue;
+    // A tokenizer may name tokens that the model has no row for.
+    if (const Result<int32_t> found = token_id(*id, vocabulary, folder); found.ok())
+      ids.push_back(found.value());
+  }
+  return ids;
+}
+
+}  // namespace
+
+Result<std::vector<int32_t>> choose_draft_tokens(const fs::path& folder, int64_t vocabulary,
+                                                 int64_t count) {
+  if (count >= vocabulary) return std::vector<int32_t>{};
+  const fs::path ranking = folder / "draft_tokens.json";
+  if (fs::exists(ranking)) {
+    SLIP_TRY(std::vector<int32_t> ids, read_ranking(ranking, vocabulary));
+    ids.resize(std::min(ids.size(), size_t(count)));
+    std::ranges::sort(ids);
+    return ids;
+  }
+  std::set<int32_t> chosen;
+  for (const int32_t id : added_tokens(folder, vocabulary))
+    if (int64_t(chosen.size()) < (count + 3) / 4) chosen.insert(id);
+  for (int32_t id = 0; int64_t(chosen.size()) < count; ++id) chosen.insert(id);
+  return std::vector<int32_t>(chosen.begin(), chosen.end());
+}
+
+std::vector<int32_t> lowest_tokens(int64_t vocabulary, int64_t count) {
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; count < vocabulary && id < count; ++id) ids.push_back(id);
+  return ids;
+}
+
+}  // namespace slip

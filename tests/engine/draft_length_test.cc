@@ -1,0 +1,108 @@
+// The chosen number of drafts follows what drafts are worth and what they cost.
+#include "engine/draft_length.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace slip {
+namespace {
+
+// A world in which every draft is right with a given chance and times are known.
+struct World {
+  double chance;
+  double row_seconds, first_row_seconds, draft_seconds;
+};
+
+// Tokens per second and mean number of verified drafts, after some learning.
+struct Course {
+  double rate = 0;
+  double drafts = 0;
+};
+
+Course live(DraftLength length, const World& world, int steps = 3000) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  double tokens = 0, seconds = 0, drafts = 0;
+  for (int step = 0; step < steps; ++step) {
+    DraftLength::Outcome outcome;
+    length.begin_step();
+    while (length.wants_another()) {
+      ++outcome.made;
+      if (!length.drafted(3.0f)) break;
+      ++outcome.verified;
+    }
+    while (outcome.right < outcome.verified && uniform(random) < world.chance) ++outcome.right;
+    const double noise = 0.9 + 0.2 * uniform(random);
+    outcome.draft_seconds = double(outcome.made) * world.draft_seconds * noise;
+    outcome.verify_seconds =
+        (world.first_row_seconds + double(outcome.verified) * world.row_seconds) * noise;
+    length.end_step(outcome);
+    if (step < steps / 3) continue;
+    tokens += double(outcome.right + 1);
+    seconds += outcome.draft_seconds + outcome.verify_seconds;
+    drafts += double(outcome.verified);
+  }
+  return {tokens / seconds, drafts / (steps - steps / 3)};
+}
+
+TEST(DraftLength, FixedIsFixed) {
+  const World world{.chance = 0.1, .row_seconds = 1, .first_row_seconds = 1, .draft_seconds = 1};
+  for (const int64_t drafts : {1, 2, 5})
+    EXPECT_DOUBLE_EQ(live(DraftLength::fixed(drafts), world).drafts, double(drafts));
+}
+
+TEST(DraftLength, AutomaticComesCloseToTheBestFixedLength) {
+  const World worlds[] = {
+      {.chance = 0.9, .row_seconds = 0.1, .first_row_seconds = 1, .draft_seconds = 0.1},
+      {.chance = 0.7, .row_seconds = 0.3, .first_row_seconds = 1, .draft_seconds = 0.1},
+      {.chance = 0.5, .row_seconds = 0.2, .first_row_seconds = 1, .draft_seconds = 0.05},
+      {.chance = 0.3, .row_seconds = 0.8, .first_row_seconds = 1, .draft_seconds = 0.3},
+      {.chance = 0.0, .row_seconds = 0.2, .first_row_seconds = 1, .draft_seconds = 0.2},
+  };
+  for (const World& world : worlds) {
+    double best = 0;
+    for (int64_t drafts = 0; drafts <= 8; ++drafts)
+      best = std::max(best, live(DraftLength::fixed(drafts), world).rate);
+    EXPECT_GT(live(DraftLength::automatic(8), world).rate, 0.95 * best)
+        << "chance " << world.chance;
+  }
+}
+
+TEST(DraftLength, GivesUpWhereNothingIsRightAndTriesAgain) {
+  const World world{
+      .chance = 0, .row_seconds = 0.2, .first_row_seconds = 1, .draft_seconds = 0.2};
+  const Course course = live(DraftLength::automatic(8), world);
+  EXPECT_LT(course.drafts, 0.1);
+  EXPECT_GT(course.drafts, 0.0) << "it must notice when the text becomes easy";
+}
+
+TEST(DraftLength, UnsureDraftsAreNotVerified) {
+  // Sure drafts (margin 8) are always right, unsure ones (margin 0) never.
+  DraftLength length = DraftLength::automatic(4);
+  std::mt19937 random(7);
+  int unsure_verified = 0, sure_verified = 0;
+  for (int step = 0; step < 2000; ++step) {
+    DraftLength::Outcome outcome;
+    length.begin_step();
+    bool right = true;
+    while (length.wants_another()) {
+      const bool sure = random() % 2 == 0;
+      ++outcome.made;
+      const bool worth = length.drafted(sure ? 8.0f : 0.0f);
+      if (worth && step > 1000) ++(sure ? sure_verified : unsure_verified);
+      if (!worth) break;
+      ++outcome.verified;
+      right = right && sure;
+      if (right) ++outcome.right;
+    }
+    outcome.draft_seconds = 0.05 * double(outcome.made);
+    outcome.verify_seconds = 1 + 0.2 * double(outcome.verified);
+    length.end_step(outcome);
+  }
+  EXPECT_GT(sure_verified, 500);
+  EXPECT_LT(unsure_verified, sure_verified / 10);
+}
+
+}  // namespace
+}  // namespace slip
