@@ -2,7 +2,6 @@
 // bytes per step and their share of what the machine can do.
 #include <algorithm>
 #include <cstdio>
-#include <sstream>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -34,17 +33,6 @@ struct Row {
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
-}
-
-Result<std::vector<int64_t>> parse_counts(const std::string& text, int64_t min) {
-  std::vector<int64_t> counts;
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) {
-    SLIP_TRY(const uint64_t count, parse_context(part));
-    if (int64_t(count) < min) return error("\"", part, "\" is less than ", min);
-    counts.push_back(int64_t(count));
-  }
-  return counts;
 }
 
 class Bench : public Verb {

@@ -60,16 +60,20 @@ int device_number(const std::string& device) {
 }  // namespace
 
 void ModelFlags::add_to(Flags& flags) {
-  flags.option("-m,--model", &model, "MODEL",
-               "A folder with Hugging Face files, or a repository id in the local Hugging Face "
-               "cache; without it minnow, the model that comes along");
-  flags.option("-c,--ctx", &context, "N", "Positions the context holds, e.g. 32K");
-  flags.option("--memory", &memory, "SIZE", "Bytes the engine may use, e.g. 20G");
+  add_machine_to(flags);
   flags.option("--kv-cache", &kv_cache, "RECIPE", kKvCacheHelp);
   flags.choice("--head", &head, {"keep", "int8"},
                "The output matrix: as in the files, or rounded to 8 bits per row at load");
   flags.choice("--shared-experts", &shared_experts, {"keep", "fp8"},
                "Shared experts: as in the files, or rounded to FP8 at load");
+}
+
+void ModelFlags::add_machine_to(Flags& flags) {
+  flags.option("-m,--model", &model, "MODEL",
+               "A folder with Hugging Face files, or a repository id in the local Hugging Face "
+               "cache; without it minnow, the model that comes along");
+  flags.option("-c,--ctx", &context, "N", "Positions the context holds, e.g. 32K");
+  flags.option("--memory", &memory, "SIZE", "Bytes the engine may use, e.g. 20G");
   flags.option("-t,--threads", &threads, "N", "Threads; without it all processors");
   flags.option("--device", &device, "auto|cpu|cuda:N", "Where to run");
   flags.choice("--ops", &ops, {"fast", "ref"}, "ref: the slow reference kernels, to settle doubts");

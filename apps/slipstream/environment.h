@@ -34,6 +34,8 @@ struct ModelFlags {
   std::string shared_experts = "keep";  // keep, fp8
 
   void add_to(Flags& flags);
+  // All but the number formats, for verbs that choose those themselves.
+  void add_machine_to(Flags& flags);
 };
 
 // Where a model name leads: an existing folder or a repository in the local Hugging Face cache.

@@ -1,5 +1,8 @@
 #include "eval.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -54,25 +57,51 @@ Result<std::vector<int32_t>> read_ids(const std::string& path) {
   return std::move(lists[0]);
 }
 
+std::vector<std::span<const int32_t>> windows_of(const std::vector<std::vector<int32_t>>& lists,
+                                                 int64_t size) {
+  std::vector<std::span<const int32_t>> windows;
+  for (const std::vector<int32_t>& list : lists)
+    for (size_t begin = 0; begin + 1 < list.size(); begin += size_t(size))
+      windows.push_back(
+          std::span(list).subspan(begin, std::min(size_t(size), list.size() - begin)));
+  return windows;
+}
+
 std::string read_stdin() {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
 
-Result<Evaluation> load_for_evaluation(const ModelFlags& flags, bool with_mtp, int64_t context) {
-  Evaluation evaluation;
+Result<std::unique_ptr<Engine>> load_engine(const Backend& backend, const ModelFlags& flags,
+                                            const EvaluationNeeds& needs) {
   SLIP_TRY(const std::filesystem::path folder, locate_model(flags.model));
   SLIP_TRY(const ModelSource source, ModelSource::open(folder));
-  SLIP_TRY(evaluation.backend, make_backend(flags));
   EngineOptions options;
   SLIP_TRY(options.memory, memory_request(flags));
-  if (!options.memory.context) options.memory.context = context;
-  options.with_mtp = with_mtp;
+  if (!options.memory.context) options.memory.context = needs.context;
+  options.weights = weight_choices(flags);
+  if (needs.drafter) needs.drafter->apply_drafter(options.weights);
+  options.with_mtp = needs.with_mtp;
   options.max_rows = kEvaluationRows;
   options.logit_rows = kEvaluationRows;
-  SLIP_TRY(evaluation.engine,
-           Engine::load(source, options, *evaluation.backend.ops, *evaluation.backend.pool,
-                        loading_bar(folder.filename().string())));
+  return Engine::load(source, options, *backend.ops, *backend.pool,
+                      loading_bar(folder.filename().string()));
+}
+
+Result<Evaluation> load_for_evaluation(const ModelFlags& flags, const EvaluationNeeds& needs) {
+  Evaluation evaluation;
+  SLIP_TRY(evaluation.backend, make_backend(flags));
+  SLIP_TRY(evaluation.engine, load_engine(evaluation.backend, flags, needs));
   return evaluation;
+}
+
+std::function<void(int64_t done, int64_t total)> progress_line(const std::string& what) {
+  if (!::isatty(STDERR_FILENO)) return [](int64_t, int64_t) {};
+  return [what](int64_t done, int64_t total) {
+    std::fprintf(stderr, "\r%s %lld of %lld ", what.c_str(), static_cast<long long>(done),
+                 static_cast<long long>(total));
+    if (done == total) std::fputs("\r\033[K", stderr);
+    std::fflush(stderr);
+  };
 }
 
 std::vector<std::unique_ptr<Verb>> make_eval_verbs() {
@@ -80,6 +109,9 @@ std::vector<std::unique_ptr<Verb>> make_eval_verbs() {
   verbs.push_back(make_eval_logits_verb());
   verbs.push_back(make_eval_mtp_verb());
   verbs.push_back(make_eval_ppl_verb());
+  verbs.push_back(make_eval_accept_verb());
+  verbs.push_back(make_eval_kl_verb());
+  verbs.push_back(make_eval_needle_verb());
   verbs.push_back(make_eval_tokenize_verb());
   verbs.push_back(make_eval_detokenize_verb());
   verbs.push_back(make_eval_render_verb());

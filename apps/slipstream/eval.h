@@ -2,9 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "environment.h"
+#include "speculate_flags.h"
 #include "verb.h"
 
 namespace slip {
@@ -14,19 +17,40 @@ Result<std::vector<std::vector<int32_t>>> read_id_lists(const std::string& path)
 // Exactly one list.
 Result<std::vector<int32_t>> read_ids(const std::string& path);
 
+// The pieces, of at most `size` ids, that are evaluated from an empty state each. A piece of one id
+// predicts nothing and is left out.
+std::vector<std::span<const int32_t>> windows_of(const std::vector<std::vector<int32_t>>& lists,
+                                                 int64_t size);
+
 // All of standard input.
 std::string read_stdin();
 
-// A loaded model with one session, as far as evaluation needs it.
+struct EvaluationNeeds {
+  int64_t context = 0;                      // positions, unless the flags name them
+  bool with_mtp = false;                    // load the MTP layer if there is one
+  const SpeculateFlags* drafter = nullptr;  // how to hold it; null: as in the files
+};
+
+// A model that gives the logits of every row of a step.
+Result<std::unique_ptr<Engine>> load_engine(const Backend& backend, const ModelFlags& flags,
+                                            const EvaluationNeeds& needs);
+
+// The same with a backend of its own.
 struct Evaluation {
   Backend backend;
   std::unique_ptr<Engine> engine;
 };
-Result<Evaluation> load_for_evaluation(const ModelFlags& flags, bool with_mtp, int64_t context);
+Result<Evaluation> load_for_evaluation(const ModelFlags& flags, const EvaluationNeeds& needs);
+
+// Draws "what 3 of 20" on stderr when that is a terminal.
+std::function<void(int64_t done, int64_t total)> progress_line(const std::string& what);
 
 std::unique_ptr<Verb> make_eval_logits_verb();
 std::unique_ptr<Verb> make_eval_mtp_verb();
 std::unique_ptr<Verb> make_eval_ppl_verb();
+std::unique_ptr<Verb> make_eval_accept_verb();
+std::unique_ptr<Verb> make_eval_kl_verb();
+std::unique_ptr<Verb> make_eval_needle_verb();
 std::unique_ptr<Verb> make_eval_tokenize_verb();
 std::unique_ptr<Verb> make_eval_detokenize_verb();
 std::unique_ptr<Verb> make_eval_render_verb();

@@ -8,6 +8,8 @@
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "eval.h"
+#include "eval_drafts.h"
+#include "eval_stats.h"
 
 namespace slip {
 namespace {
@@ -22,9 +24,6 @@ class RowWriter {
     values_.resize(std::max(values_.size(), size_t((row + 1) * width_)));
     std::copy(values.begin(), values.end(), values_.begin() + row * width_);
   }
-  std::span<const float> row(int64_t row) const {
-    return std::span(values_).subspan(size_t(row * width_), size_t(width_));
-  }
   TensorToWrite tensor() const {
     return {name_,
             StoredType::f32,
@@ -37,10 +36,6 @@ class RowWriter {
   int64_t width_;
   std::vector<float> values_;
 };
-
-int32_t best(std::span<const float> logits) {
-  return int32_t(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
 
 class EvalLogits : public Verb {
  public:
@@ -57,7 +52,7 @@ class EvalLogits : public Verb {
   Result<int> run() override {
     if (ids_.empty() || out_.empty()) return error("--ids and --out are needed");
     SLIP_TRY(const std::vector<int32_t> ids, read_ids(ids_));
-    SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, false, int64_t(ids.size())));
+    SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, {.context = int64_t(ids.size())}));
     const auto count = int64_t(ids.size());
     const int64_t first = last_ ? std::max<int64_t>(0, count - *last_) : 0;
     RowWriter rows("logits", evaluation.engine->model().info().vocabulary);
@@ -103,53 +98,25 @@ class EvalMtp : public Verb {
     if (steps_ < 1 || steps_ > 2) return error("--steps is 1 or 2, not ", steps_);
     SLIP_TRY(const std::vector<int32_t> ids, read_ids(ids_));
     if (ids.size() < 2) return error(ids_, ": drafting needs at least two tokens");
-    SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, true, int64_t(ids.size()) + 1));
-    Engine& engine = *evaluation.engine;
-    Model& model = engine.model();
-    if (!model.info().has_mtp) return error("the checkpoint has no MTP layer (tensors mtp.*)");
-    const int64_t slots = int64_t(ids.size()) - 1, width = model.info().hidden;
+    SLIP_TRY(Evaluation evaluation,
+             load_for_evaluation(model_, {.context = int64_t(ids.size()), .with_mtp = true}));
+    const ModelInfo& info = evaluation.engine->model().info();
+    if (!info.has_mtp) return error("the checkpoint has no MTP layer (tensors mtp.*)");
+    const int64_t slots = int64_t(ids.size()) - 1;
 
-    std::vector<float> hidden(size_t(slots * width)), next(size_t(slots * width));
-    Session session(engine);
-    SLIP_TRY_STATUS(
-        session.feed_each(ids, [&](int64_t position, std::span<float>, std::span<const float> row) {
-          if (position < slots)
-            std::copy(row.begin(), row.end(), hidden.begin() + position * width);
-        }));
-
-    RowWriter draft1("draft1", model.info().vocabulary), draft2("draft2", model.info().vocabulary);
-    Tensor logits(Device::cpu, DType::f32, {1, model.info().vocabulary});
-    const auto draft = [&](int64_t position, int32_t token, float* in, float* out) {
-      const Span span{.first_row = 0,
-                      .rows = 1,
-                      .start = position,
-                      .state_slot = session.state_slot(),
-                      .pages = session.pages()};
-      const int64_t row = 0;
-      const auto view = [&](auto* data, DType type, const Shape& shape) {
-        return View{reinterpret_cast<std::byte*>(data), type, shape};
-      };
-      model.draft({.ids = view(&token, DType::i32, {1}),
-                   .hidden = view(in, DType::f32, {1, width}),
-                   .spans = {&span, 1},
-                   .outputs = {&row, 1},
-                   .logits = logits.view,
-                   .next_hidden = view(out, DType::f32, {1, width})},
-                  engine.cache());
-      return std::span<const float>(logits.view.f32(), size_t(logits.view.count()));
-    };
-    for (int64_t p = 0; p < slots; ++p)
-      draft1.append(
-          draft(p, ids[size_t(p + 1)], &hidden[size_t(p * width)], &next[size_t(p * width)]));
-    // The second step of slot p sees the first-step keys of slots 0..p and writes its own over that
-    // of slot p + 1; from the back, nothing is overwritten before it was used. The last slot has no
-    // true token p + 2 and takes its own draft.
-    const auto follower = [&](int64_t p) {
-      return p + 2 < int64_t(ids.size()) ? ids[size_t(p + 2)] : best(draft1.row(p));
-    };
-    for (int64_t p = slots - 1; p >= 0 && steps_ == 2; --p)
-      draft2.set(p,
-                 draft(p + 1, follower(p), &next[size_t(p * width)], &hidden[size_t(p * width)]));
+    Session session(*evaluation.engine);
+    SLIP_TRY(const std::vector<float> hidden,
+             feed_for_drafts(session, ids, [](int64_t, std::span<const float>) {}));
+    RowWriter draft1("draft1", info.vocabulary), draft2("draft2", info.vocabulary);
+    TextDrafts drafts(session);
+    drafts.run(
+        ids, hidden,
+        [&](int64_t slot, int64_t place, std::span<const float> logits) -> std::optional<int32_t> {
+          (place == 0 ? draft1 : draft2).set(slot, logits);
+          if (place + 1 == steps_) return std::nullopt;
+          // The last slot has no true token to go on with and takes its own draft.
+          return slot + 1 < slots ? ids[size_t(slot) + 2] : drafts.best(logits);
+        });
     std::vector<TensorToWrite> tensors{draft1.tensor()};
     if (steps_ == 2) tensors.push_back(draft2.tensor());
     SLIP_TRY_STATUS(write_safetensors(out_, tensors));
@@ -182,25 +149,25 @@ class EvalPpl : public Verb {
     if (ids_.empty()) return error("--ids is needed");
     if (window_ < 2) return error("--window must be at least 2, not ", window_);
     SLIP_TRY(const std::vector<std::vector<int32_t>> lists, read_id_lists(ids_));
-    SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, false, window_));
+    const auto windows = windows_of(lists, window_);
+    if (windows.empty()) return error(ids_, ": nothing to predict");
+    SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, {.context = window_}));
     double total = 0;
     int64_t tokens = 0;
     const Stopwatch clock;
+    const auto progress = progress_line("window");
     Session session(*evaluation.engine);
-    for (const std::vector<int32_t>& list : lists) {
-      for (size_t begin = 0; begin + 1 < list.size(); begin += size_t(window_)) {
-        const auto ids =
-            std::span(list).subspan(begin, std::min(size_t(window_), list.size() - begin));
-        session.clear();
-        SLIP_TRY_STATUS(session.feed_each(
-            ids, [&](int64_t position, std::span<float> logits, std::span<const float>) {
-              if (size_t(position) + 1 >= ids.size()) return;
-              total += negative_log_likelihood(logits, ids[size_t(position) + 1]);
-              ++tokens;
-            }));
-      }
+    for (size_t i = 0; i < windows.size(); ++i) {
+      const std::span<const int32_t> ids = windows[i];
+      session.clear();
+      SLIP_TRY_STATUS(session.feed_each(
+          ids, [&](int64_t position, std::span<float> logits, std::span<const float>) {
+            if (size_t(position) + 1 >= ids.size()) return;
+            total += negative_log_likelihood(logits, ids[size_t(position) + 1]);
+            ++tokens;
+          }));
+      progress(int64_t(i) + 1, int64_t(windows.size()));
     }
-    if (tokens == 0) return error(ids_, ": nothing to predict");
     const double mean = total / double(tokens);
     if (json_) {
       const JsonObject report{{"nll", mean},
@@ -216,13 +183,6 @@ class EvalPpl : public Verb {
   }
 
  private:
-  static double negative_log_likelihood(std::span<const float> logits, int32_t id) {
-    const float peak = *std::max_element(logits.begin(), logits.end());
-    double sum = 0;
-    for (const float logit : logits) sum += std::exp(double(logit) - double(peak));
-    return std::log(sum) + double(peak) - double(logits[size_t(id)]);
-  }
-
   Flags flags_;
   ModelFlags model_;
   std::string ids_;

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <sstream>
 
 namespace slip {
 
@@ -128,5 +129,16 @@ Result<uint64_t> parse_count(const std::string& text, double thousand) {
 Result<uint64_t> parse_size(const std::string& text) { return parse_count(text, 1000); }
 
 Result<uint64_t> parse_context(const std::string& text) { return parse_count(text, 1024); }
+
+Result<std::vector<int64_t>> parse_counts(const std::string& text, int64_t min) {
+  std::vector<int64_t> counts;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    SLIP_TRY(const uint64_t count, parse_context(part));
+    if (int64_t(count) < min) return error("\"", part, "\" is less than ", min);
+    counts.push_back(int64_t(count));
+  }
+  return counts;
+}
 
 }  // namespace slip

@@ -65,4 +65,7 @@ Result<uint64_t> parse_size(const std::string& text);
 // Context lengths are counted as people say them: 32K is 32768.
 Result<uint64_t> parse_context(const std::string& text);
 
+// "512,32K": context lengths, none below `min`. An empty text is an empty list.
+Result<std::vector<int64_t>> parse_counts(const std::string& text, int64_t min);
+
 }  // namespace slip

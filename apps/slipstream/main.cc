@@ -12,6 +12,7 @@ std::vector<std::unique_ptr<Verb>> make_all_verbs() {
   verbs.push_back(make_run_verb());
   verbs.push_back(make_inspect_verb());
   verbs.push_back(make_bench_verb());
+  verbs.push_back(make_bench_ladder_verb());
   verbs.push_back(make_doctor_verb());
   for (auto& verb : make_eval_verbs()) verbs.push_back(std::move(verb));
   verbs.push_back(make_completions_verb());
@@ -31,17 +32,15 @@ void print_help(const std::vector<std::unique_ptr<Verb>>& verbs) {
   std::puts("  slipstream inspect DIR                what a checkpoint holds and needs");
 }
 
-// "eval logits" is two words; all other verbs are one.
+// "bench ladder" is a verb of two words; "bench" alone is another.
 Verb* find_verb(const std::vector<std::unique_ptr<Verb>>& verbs, int argc, char** argv,
                 int& first_argument) {
-  for (const auto& verb : verbs) {
-    const std::string& name = verb->flags().verb();
-    if (argc > 1 && name == argv[1]) {
-      first_argument = 2;
-      return verb.get();
-    }
-    if (argc > 2 && name == std::string(argv[1]) + " " + argv[2]) {
-      first_argument = 3;
+  for (const int words : {2, 1}) {
+    if (argc <= words) continue;
+    const std::string typed = words == 2 ? cat(argv[1], " ", argv[2]) : argv[1];
+    for (const auto& verb : verbs) {
+      if (verb->flags().verb() != typed) continue;
+      first_argument = words + 1;
       return verb.get();
     }
   }

@@ -18,6 +18,9 @@ constexpr int kInterruptedStatus = 130;  // as shells report it: 128 + SIGINT
 // Room for an answer of unknown length behind a prompt that does not fit the usual context.
 constexpr int64_t kAnswerRoom = 2048;
 
+// So many wrong drafts in a row are no accident.
+constexpr int64_t kTellingDrafts = 24;
+
 struct Prompt {
   std::vector<int32_t> ids;
   AnswerOptions parse;
@@ -76,6 +79,12 @@ JsonObject report(const Answer& answer, const TalkingModel& model, const Generat
 void print_notes(const Answer& answer, const TalkingModel& model, const SpeculateFlags& flags) {
   if (const std::string why = why_no_drafts(model.source(), flags); !why.empty())
     std::fprintf(stderr, "note: %s\n", why.c_str());
+  const DraftCounts& drafts = answer.result.drafts;
+  if (drafts.drafted >= kTellingDrafts && drafts.accepted == 0)
+    std::fprintf(stderr,
+                 "note: none of %lld drafts was right; does the MTP layer belong to this model? "
+                 "--speculate off saves the time\n",
+                 static_cast<long long>(drafts.drafted));
   const char* cut = nullptr;
   if (answer.result.finish == FinishReason::max_tokens) cut = "--max-tokens";
   if (answer.result.finish == FinishReason::context_full) cut = "the end of the context";

@@ -32,11 +32,24 @@ std::string describe_rate(double rate) {
 }
 
 DecodeTraffic decode_traffic(Engine& engine, const GenerateResult& result) {
-  // The context grows while the answer is written; its middle stands for all of it.
-  const int64_t context = result.prompt_tokens + int64_t(result.ids.size()) / 2;
-  const StepCost cost = engine.model().step_cost(1, context, engine.memory().cache_format.kv);
   DecodeTraffic traffic;
-  traffic.bytes_per_token = double(cost.weight_bytes + cost.cache_bytes);
+  const DraftCounts& drafts = result.drafts;
+  if (drafts.steps == 0) return traffic;
+  // The context grows while the answer is written; its middle stands for all of it, and a step of
+  // the mean number of rows for every step.
+  const int64_t context = result.prompt_tokens + int64_t(result.ids.size()) / 2;
+  const KvRecipe& kv = engine.memory().cache_format.kv;
+  const auto bytes = [](const StepCost& cost) {
+    return double(cost.weight_bytes + cost.cache_bytes);
+  };
+  const double more_rows = double(drafts.drafted) / double(drafts.steps);
+  const auto rows = int64_t(more_rows) + 1;
+  const double below = bytes(engine.model().step_cost(rows, context, kv));
+  const double above = bytes(engine.model().step_cost(rows + 1, context, kv));
+  double total = double(drafts.steps) * std::lerp(below, above, more_rows - double(rows - 1));
+  if (drafts.made > 0)
+    total += double(drafts.made) * bytes(engine.model().draft_cost(context, kv));
+  traffic.bytes_per_token = total / double(result.ids.size());
   traffic.bytes_per_second = traffic.bytes_per_token * result.decode_rate();
   return traffic;
 }

@@ -13,11 +13,17 @@ bool is_number(const std::string& text) {
 }  // namespace
 
 void SpeculateFlags::add_to(Flags& flags) {
-  flags.option("--speculate", &speculate, "off|N|auto",
-               "Tokens to draft per step; auto takes as many as pay. Changes speed, never the text");
-  flags.choice("--drafter", &drafter, {"int8", "keep"},
-               "How to hold the drafting layer where files have 16 bits; coarse drafts cost nothing "
-               "but acceptance");
+  flags.option(
+      "--speculate", &speculate, "off|N|auto",
+      "Tokens to draft per step; auto takes as many as pay. Changes speed, never the text");
+  add_drafter_to(flags);
+}
+
+void SpeculateFlags::add_drafter_to(Flags& flags) {
+  flags.choice(
+      "--drafter", &drafter, {"int8", "keep"},
+      "How to hold the drafting layer where files have 16 bits; coarse drafts cost nothing "
+      "but acceptance");
   flags.option("--draft-shortlist", &shortlist, "N",
                "Draft among the N most useful tokens only; 0: among all");
 }
@@ -35,8 +41,12 @@ Status SpeculateFlags::check() const {
 void SpeculateFlags::apply(EngineOptions& options) const {
   const std::optional<DraftLength> wanted = length();
   options.max_drafts = wanted ? wanted->most() : 0;
-  options.weights.int8_drafter = drafter == "int8";
-  options.weights.draft_shortlist = shortlist;
+  apply_drafter(options.weights);
+}
+
+void SpeculateFlags::apply_drafter(WeightChoices& weights) const {
+  weights.int8_drafter = drafter == "int8";
+  weights.draft_shortlist = shortlist;
 }
 
 std::optional<DraftLength> SpeculateFlags::length() const {

@@ -21,6 +21,10 @@ struct SpeculateFlags {
   // After check(): what to load for it.
   void apply(EngineOptions& options) const;
 
+  // Only how to hold the drafting layer, for verbs that count drafts themselves.
+  void add_drafter_to(Flags& flags);
+  void apply_drafter(WeightChoices& weights) const;
+
   // Nothing when speculation is off.
   std::optional<DraftLength> length() const;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "quant/turboquant.h"
+
 namespace slip {
 namespace {
 
@@ -54,8 +56,23 @@ CacheCost cache_cost(std::span<const CacheSpec> specs, const CacheFormat& format
   return cost;
 }
 
+Status check_format(std::span<const CacheSpec> specs, const CacheFormat& format) {
+  check(format.record_rows <= kPageLen, "record_rows ", format.record_rows);
+  if (!format.kv.coded()) return {};
+  for (const CacheSpec& spec : specs) {
+    const auto* kv = std::get_if<PagedKvSpec>(&spec);
+    if (kv && !turbo_dim_ok(kv->head_dim))
+      return error("the cache recipe ", name_of(format.kv),
+                   " needs heads whose size is a power of two up to ", kMaxTurboDim,
+                   ", this model's have ", kv->head_dim, "; take bf16 or fp8");
+  }
+  return {};
+}
+
 Cache::Cache(std::span<const CacheSpec> specs, const CacheFormat& format, const CacheSize& size)
     : format_(format) {
+  const Status possible = check_format(specs, format);
+  check(possible.ok(), possible.ok() ? "" : possible.failure().message);
   for (const CacheSpec& spec : specs)
     layers_.push_back(std::visit([&](const auto& each) { return make_layer(each, size); }, spec));
   for (int64_t page = size.pages - 1; page >= 0; --page) free_pages_.push_back(int32_t(page));

@@ -32,6 +32,9 @@ struct CacheCost {
 };
 CacheCost cache_cost(std::span<const CacheSpec> specs, const CacheFormat& format);
 
+// Whether these layers can be kept this way, or why not.
+Status check_format(std::span<const CacheSpec> specs, const CacheFormat& format);
+
 struct CacheSize {
   int64_t sequences = 1;  // state slots
   int64_t pages = 0;      // shared by all sequences

@@ -63,6 +63,7 @@ Status Decoder::run_step(int32_t id, int64_t wanted) {
   outcome_.verified = int64_t(step_.size()) - 1;
   row_ = 0;
   ++counts_.steps;
+  counts_.made += outcome_.made;
   counts_.drafted += outcome_.verified;
   counts_.draft_seconds += outcome_.draft_seconds;
   counts_.verify_seconds += outcome_.verify_seconds;

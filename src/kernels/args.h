@@ -170,8 +170,8 @@ struct KvPages {
   // Coded only.
   View key_scales{};  // bf16 [pages, kv_heads, page_len]
   View value_scales{};
-  View key_tail{};    // bf16 [slots, kv_heads, 2 * page_len, head_dim]; position p at p % (2 *
-  View value_tail{};  // page_len)
+  View key_tail{};  // bf16 [slots, kv_heads, 2 * page_len, head_dim]; kv_tail.h: what lies where
+  View value_tail{};
 };
 
 // Normalises and rotates queries and keys and appends keys and values to the cache. Rotation pairs

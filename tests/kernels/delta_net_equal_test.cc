@@ -34,7 +34,7 @@ TEST_P(ConvEqual, CausalConv) {
   Rng rng(1);
   for (const Ragged& step : kRagged) {
     for (const int64_t channels : {1, 5, 16, 33, 96}) {
-      for (const int64_t width : {2, 4}) {
+      for (const int64_t width : {1, 2, 4}) {
         const Guarded x = random_tensor({step.rows, channels}, rng);
         const Guarded weight = random_tensor({width, channels}, rng);
         const Guarded tail = random_tensor({Ragged::kSlots, width - 1, channels}, rng);
@@ -157,7 +157,8 @@ double largest_difference(std::span<const float> a, std::span<const float> b) {
 }
 
 constexpr DeltaShape kDeltaShapes[] = {
-    {1, 1, 1, 1}, {1, 1, 8, 16}, {2, 4, 16, 16}, {2, 6, 17, 5}, {1, 3, 64, 64}, {2, 4, 128, 128},
+    {1, 1, 1, 1},   {1, 1, 8, 16},  {2, 4, 16, 16},   {2, 6, 17, 5},
+    {1, 2, 5, 100}, {1, 3, 64, 64}, {2, 4, 128, 128},
 };
 
 class DeltaNetEqual : public OpsTest {

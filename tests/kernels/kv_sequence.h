@@ -7,9 +7,26 @@
 #include <numbers>
 #include <vector>
 
+#include "quant/turboquant.h"
 #include "tests/kernels/op_cases.h"
 
 namespace slip {
+
+// What codes stand for, without packing them.
+inline std::vector<double> coded_and_back(std::span<const float> rotated, KvCodec codec) {
+  std::vector<double> values;
+  if (codec == KvCodec::int8) {
+    std::vector<int8_t> codes(rotated.size());
+    const double scale = double(turbo_encode_int8(rotated, codes));
+    for (const int8_t code : codes) values.push_back(scale * code);
+  } else {
+    std::vector<uint8_t> indices(rotated.size());
+    const double scale = double(turbo_encode(rotated, bits_of(codec), indices));
+    for (const uint8_t index : indices)
+      values.push_back(scale * turbo_book(bits_of(codec)).levels[index]);
+  }
+  return values;
+}
 
 struct KvShape {
   int64_t q_heads, kv_heads, head_dim, page_len;
@@ -86,12 +103,11 @@ struct KvStorage {
   }
 };
 
-// Stores and attends; with a coded recipe `rows` are left rotated. Returns attention's output.
-inline Guarded run_step(Ops& ops, const KvRows& rows, const KvStorage& storage,
-                        std::span<const Span> spans) {
+// Stores rows; with a coded recipe they are left rotated. Returns the queries for attention.
+inline Guarded store(Ops& ops, const KvRows& rows, const KvStorage& storage,
+                     std::span<const Span> spans) {
   const Guarded ones = constant_tensor({rows.shape.head_dim}, 1);
-  const Guarded q(rows.q.view().shape);
-  Guarded out(rows.q.view().shape);
+  Guarded q(rows.q.view().shape);
   ops.rotate_and_store({.q = rows.q,
                         .k = rows.k,
                         .v = rows.v,
@@ -103,6 +119,14 @@ inline Guarded run_step(Ops& ops, const KvRows& rows, const KvStorage& storage,
                         .out_q = q,
                         .kv = storage.views(),
                         .spans = spans});
+  return q;
+}
+
+// Stores rows and attends. Returns attention's output.
+inline Guarded run_step(Ops& ops, const KvRows& rows, const KvStorage& storage,
+                        std::span<const Span> spans) {
+  const Guarded q = store(ops, rows, storage, spans);
+  Guarded out(q.view().shape);
   ops.attention({.q = q,
                  .kv = storage.views(),
                  .out = out,
@@ -128,6 +152,15 @@ class KvSequence {
   // Computes the next `rows` positions.
   void step(int64_t rows) { run(rows, rows, inputs_); }
 
+  // The same without attention: a past to look back on, cheaply.
+  void store_only(int64_t rows) {
+    KvRows step(inputs_.shape, rows);
+    step.copy(0, inputs_, length_, rows);
+    const Span span = next_span(rows);
+    store(ops_, step, storage_, {&span, 1});
+    length_ += rows;
+  }
+
   // Computes `rows` positions, of which `accepted` are right. The others are taken from `wrong`,
   // and forgotten.
   void tentative_step(int64_t rows, int64_t accepted, const KvRows& wrong) {
@@ -150,8 +183,8 @@ class KvSequence {
       for (int64_t page = 0; page < length_ / page_len; ++page)
         append(tensor.view().slice(table_[size_t(page)], 1));
     for (const Guarded& tail : storage_.tails) {
-      const View vectors = tail.view().slice(kSlot, 1).reshaped(
-          {heads * 2 * page_len, inputs_.shape.head_dim});
+      const View vectors =
+          tail.view().slice(kSlot, 1).reshaped({heads * 2 * page_len, inputs_.shape.head_dim});
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t p = length_ - length_ % page_len; p < length_; ++p)
           append(vectors.slice(h * 2 * page_len + p % (2 * page_len), 1));
@@ -162,16 +195,16 @@ class KvSequence {
  private:
   static constexpr int32_t kSlot = 1;
 
+  Span next_span(int64_t rows) const {
+    return {.rows = rows, .start = length_, .state_slot = kSlot, .pages = table_};
+  }
+
   void run(int64_t rows, int64_t accepted, const KvRows& wrong) {
     KvRows step(inputs_.shape, rows);
     step.copy(0, inputs_, length_, accepted);
     step.copy(accepted, wrong, length_ + accepted, rows - accepted);
-    const Span span{.first_row = 0,
-                    .rows = rows,
-                    .start = length_,
-                    .state_slot = kSlot,
-                    .pages = table_,
-                    .record = accepted < rows};
+    Span span = next_span(rows);
+    span.record = accepted < rows;
     const Guarded out = run_step(ops_, step, storage_, {&span, 1});
     const View kept = out_.view().slice(length_, accepted);
     std::memcpy(kept.data, out.view().data, kept.bytes());

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -66,6 +67,37 @@ TEST(RefCausalConv, TwoStepsEqualOne) {
     expect_same_bits(parts.values(), whole.values(), cat("cut at ", cut));
     expect_same_bits(tail.values(), whole_tail.values(), cat("tail, cut at ", cut));
   }
+}
+
+TEST(RefCausalConv, RecordsInputsBehindTheTailAndReplaysThem) {
+  // One channel; the output is the sum of the current input and the two before it.
+  const Guarded weight = constant_tensor({3, 1}, 1);
+  const Guarded tail = constant_tensor({1, 2 + 3, 1}, 0);
+  const auto ops = make_ref_ops();
+  const auto step = [&](std::vector<float> inputs, bool record, int32_t replay) {
+    const Guarded x({int64_t(inputs.size()), 1}), out({int64_t(inputs.size()), 1});
+    std::copy(inputs.begin(), inputs.end(), x.f32());
+    Span span = span_of(0, int64_t(inputs.size()), 0);
+    span.record = record;
+    span.replay = replay;
+    ops->causal_conv({.x = x, .weight = weight, .tail = tail, .out = out, .spans = {&span, 1}});
+    return std::vector<float>(out.values().begin(), out.values().end());
+  };
+  const auto sums = [](std::vector<double> of) {
+    std::vector<float> result;
+    for (const double sum : of) result.push_back(float(silu(sum)));
+    return result;
+  };
+  const auto tail_is = [&](std::vector<float> begin) {
+    return std::equal(begin.begin(), begin.end(), tail.f32());
+  };
+  EXPECT_EQ(step({1, 2}, false, 0), sums({1, 3}));
+  EXPECT_EQ(step({3, 4, 90}, true, 0), sums({6, 9, 97}));
+  EXPECT_TRUE(tail_is({1, 2, 3, 4, 90})) << "the tail as it was, then what may be rejected";
+  EXPECT_EQ(step({5, 91}, true, 2), sums({12, 100}));
+  EXPECT_TRUE(tail_is({3, 4, 5, 91})) << "moved on by the two that were accepted";
+  EXPECT_EQ(step({6}, false, 1), sums({15}));
+  EXPECT_TRUE(tail_is({5, 6}));
 }
 
 using Matrix = std::vector<std::vector<double>>;
@@ -157,6 +189,63 @@ TEST(RefDeltaNet, EqualsTheMatrixRecurrence) {
     const float* after = state.f32() + (kValueHeads + h) * kKeyDim * kValueDim;
     for (size_t i = 0; i < kKeyDim; ++i)
       for (size_t j = 0; j < kValueDim; ++j) EXPECT_NEAR(after[i * kValueDim + j], s[i][j], 1e-6);
+  }
+}
+
+// What a row records is what it would have done to the state, and replaying does it.
+TEST(RefDeltaNet, RecordsAndReplaysTheUpdateOfEachHead) {
+  constexpr int64_t kKeyHeads = 2, kValueHeads = 4, kKeyDim = 3, kValueDim = 5;
+  Rng rng(3);
+  const Guarded qkv = random_tensor({1, 2 * kKeyHeads * kKeyDim + kValueHeads * kValueDim}, rng);
+  const Guarded a = random_tensor({1, kValueHeads}, rng), b = random_tensor({1, kValueHeads}, rng);
+  const Guarded rate = constant_tensor({kValueHeads}, 0.5f);
+  const Guarded dt_bias = random_tensor({kValueHeads}, rng);
+  const Guarded state = random_tensor({1, kValueHeads, kKeyDim, kValueDim}, rng);
+  const Guarded before = copy_of(state);
+  const Guarded keys({2, 1, kKeyHeads, kKeyDim}), deltas({2, 1, kValueHeads, kValueDim});
+  const Guarded decays({2, 1, kValueHeads}), out({1, kValueHeads, kValueDim});
+  const auto step = [&](const Span& span) {
+    make_ref_ops()->delta_net({.qkv = qkv,
+                               .a = a,
+                               .b = b,
+                               .rate = rate,
+                               .dt_bias = dt_bias,
+                               .state = state,
+                               .record = {keys, deltas, decays},
+                               .out = out,
+                               .key_heads = kKeyHeads,
+                               .spans = {&span, 1}});
+  };
+  Span recording = span_of(0, 1, 0);
+  recording.record = true;
+  recording.record_side = 1;
+  step(recording);
+  expect_same_bits(state.values(), before.values(), "state");
+
+  Span replaying = span_of(0, 0, 0);
+  replaying.replay = 1;
+  replaying.record_side = 0;
+  step(replaying);
+  for (int64_t h = 0; h < kValueHeads; ++h) {
+    const Matrix k = unit_column(qkv.f32() + (kKeyHeads + h / 2) * kKeyDim, kKeyDim);
+    const double alpha =
+        std::exp(-0.5 * std::log(1 + std::exp(double(a.f32()[h]) + double(dt_bias.f32()[h]))));
+    const double beta = 1 / (1 + std::exp(-double(b.f32()[h])));
+    EXPECT_NEAR(decays.f32()[kValueHeads + h], alpha, 1e-6);
+    for (size_t i = 0; i < kKeyDim; ++i)
+      EXPECT_NEAR(keys.f32()[(kKeyHeads + h / 2) * kKeyDim + int64_t(i)], k[i][0], 1e-6);
+    for (int64_t c = 0; c < kValueDim; ++c) {
+      const auto s = [&](const Guarded& of, size_t i) {
+        return double(of.f32()[(h * kKeyDim + int64_t(i)) * kValueDim + c]);
+      };
+      double predicted = 0;
+      for (size_t i = 0; i < kKeyDim; ++i) predicted += alpha * s(before, i) * k[i][0];
+      const double v = qkv.f32()[2 * kKeyHeads * kKeyDim + h * kValueDim + c];
+      const double d = beta * (v - predicted);
+      EXPECT_NEAR(deltas.f32()[(kValueHeads + h) * kValueDim + c], d, 1e-6);
+      for (size_t i = 0; i < kKeyDim; ++i)
+        EXPECT_NEAR(s(state, i), alpha * s(before, i) + k[i][0] * d, 1e-6);
+    }
   }
 }
 

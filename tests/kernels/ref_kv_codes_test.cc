@@ -23,22 +23,6 @@ std::vector<KvRecipe> coded_recipes() {
 
 KvRecipe recipe_named(const char* name) { return parse_kv_recipe(name).value(); }
 
-// What codes stand for, without packing them.
-std::vector<double> coded_and_back(std::span<const float> rotated, KvCodec codec) {
-  std::vector<double> values;
-  if (codec == KvCodec::int8) {
-    std::vector<int8_t> codes(rotated.size());
-    const double scale = double(turbo_encode_int8(rotated, codes));
-    for (const int8_t code : codes) values.push_back(scale * code);
-  } else {
-    std::vector<uint8_t> indices(rotated.size());
-    const double scale = double(turbo_encode(rotated, bits_of(codec), indices));
-    for (const uint8_t index : indices)
-      values.push_back(scale * turbo_book(bits_of(codec)).levels[index]);
-  }
-  return values;
-}
-
 TEST(RefKvCodes, VectorsKeepToTheirBits) {
   constexpr int64_t kPages = 2, kPageLen = 4, kDim = 8;
   for (const KvCodec codec : {KvCodec::int8, KvCodec::tq4, KvCodec::tq3, KvCodec::tq2}) {
@@ -174,14 +158,11 @@ TEST(RefKvCodes, SequencesOfAStepDoNotSeeEachOther) {
     expect_same_bits(rows_of(out, spans[n].first_row, spans[n].rows), part.values(),
                      cat("sequence ", n));
   }
-  for (size_t i = 0; i < 4; ++i)
-    EXPECT_EQ(std::memcmp(together.paged[i].view().data, apart.paged[i].view().data,
-                          apart.paged[i].view().bytes()),
-              0);
-  for (size_t i = 0; i < 2; ++i)
-    EXPECT_EQ(std::memcmp(together.tails[i].view().data, apart.tails[i].view().data,
-                          apart.tails[i].view().bytes()),
-              0);
+  const auto same_bytes = [](const View& a, const View& b) {
+    return std::memcmp(a.data, b.data, b.bytes()) == 0;
+  };
+  for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(same_bytes(together.paged[i], apart.paged[i]));
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bytes(together.tails[i], apart.tails[i]));
 }
 
 TEST(RefKvCodesDeathTest, RowsThatMayBeRejectedFitIntoAPage) {

@@ -10,12 +10,12 @@ namespace slip {
 inline constexpr int64_t kSegmentLen = 1024;
 
 // Steps of at most this many rows (decode, verify) share their segments among threads.
-inline constexpr int64_t kSplitRows = 8;
+inline constexpr int64_t kSplitRows = 9;
 
 // Queries (rows x heads of one kv head) that walk over the pages together.
-inline constexpr int64_t kMaxQueries = 128;
+inline constexpr int64_t kMaxQueries = kSplitRows * 16;
 
-// Per thread: scaled queries, outputs of a segment and of all segments.
+// Per thread: queries, room to unpack codes, outputs of a segment and of all segments.
 int64_t attention_scratch_values(const StepLimits& limits);
 
 // For split steps: maximum, denominator and output per query and segment.

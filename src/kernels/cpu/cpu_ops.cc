@@ -6,6 +6,7 @@
 #include "kernels/cpu/cpu_ops_impl.h"
 #include "kernels/cpu/delta_net.h"
 #include "kernels/cpu/experts.h"
+#include "kernels/cpu/kv_codes.h"
 
 namespace slip {
 
@@ -17,8 +18,8 @@ namespace {
 
 // Whole vectors, so that the part of every thread is aligned.
 size_t thread_scratch_values(const StepLimits& limits) {
-  const int64_t values = std::max(
-      {expert_scratch_values(limits), attention_scratch_values(limits), delta_scratch_values()});
+  const int64_t values = std::max({expert_scratch_values(limits), attention_scratch_values(limits),
+                                   delta_scratch_values(), encode_scratch_values(limits.head_dim)});
   return size_t((values + kLanes - 1) / kLanes * kLanes);
 }
 

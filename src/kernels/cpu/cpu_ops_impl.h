@@ -10,6 +10,9 @@
 
 namespace slip {
 
+class TileAttention;
+struct CodedSide;
+
 class CpuOps : public Ops {
  public:
   CpuOps(ThreadPool& pool, Isa isa) : pool_(pool), loops_(loops_for(isa)) {}
@@ -51,6 +54,14 @@ class CpuOps : public Ops {
   // Outputs of blocks [first, first + blocks) for the given rows, on the calling thread.
   void run_tile(const Weight& weight, int64_t first, int64_t blocks, const RowInput* rows,
                 int64_t row_count, float* out, int64_t out_stride, bool add) const;
+
+  // Codes the pages that a span completes.
+  void encode_pages(std::span<const CodedSide, 2> sides, const Span& span);
+
+  // Few rows (decode, verify): threads share kv heads and segments; merging is quick.
+  void attend_split(const TileAttention& attend, const Span& span);
+  // Many rows: threads share tiles of them.
+  void attend_tiles(const TileAttention& attend, const Span& span, int64_t tile_rows);
 
   // Runs body(row) for all rows, in parallel when `values` (the work of all) is worth it.
   template <class Body>

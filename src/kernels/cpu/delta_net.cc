@@ -91,7 +91,7 @@ void CpuOps::delta_net(const DeltaNetArgs& args) {
       prepare(first_row, rows, head, scratch);
 
       float* deltas = nullptr;
-      if (span.record) {
+      if (span.record && rows > 0) {
         const RecordRows record = record_rows(args, span, span.record_side, begin, head);
         deltas = record.deltas + column;
         // Strips share decays, and value heads keys; the first of them writes.

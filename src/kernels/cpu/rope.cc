@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "kernels/cpu/cpu_ops_impl.h"
+#include "kernels/cpu/kv_codes.h"
 #include "quant/number_formats.h"
 
 namespace slip {
@@ -9,14 +10,21 @@ namespace {
 
 constexpr int64_t kMaxHeadDim = 1024;
 
-void store_values(const float* from, int64_t count, DType dtype, std::byte* to, int64_t index) {
-  if (dtype == DType::f32) {
-    std::memcpy(reinterpret_cast<float*>(to) + index, from, size_t(count) * sizeof(float));
-    return;
+void store_plain(const float* from, int64_t count, const View& to, int64_t index) {
+  switch (to.dtype) {
+    case DType::f32: std::memcpy(to.f32() + index, from, size_t(count) * sizeof(float)); return;
+    case DType::bf16: {
+      auto* out = to.as<uint16_t>(DType::bf16) + index;
+      for (int64_t i = 0; i < count; ++i) out[i] = float_to_bf16(from[i]);
+      return;
+    }
+    case DType::fp8_e4m3: {
+      auto* out = to.as<uint8_t>(DType::fp8_e4m3) + index;
+      for (int64_t i = 0; i < count; ++i) out[i] = float_to_fp8(from[i]);
+      return;
+    }
+    default: unreachable("type of keys and values");
   }
-  check(dtype == DType::bf16, "keys and values are f32 or bf16");
-  auto* out = reinterpret_cast<uint16_t*>(to) + index;
-  for (int64_t i = 0; i < count; ++i) out[i] = float_to_bf16(from[i]);
 }
 
 // Pairs dimension j with j + pairs.
@@ -47,12 +55,17 @@ void CpuOps::rope_table(const RopeTableArgs& args) {
 }
 
 void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
-  check_shapes(args);
-  const int64_t q_heads = args.q.shape[1], q_stride = args.q.shape[2];
-  const int64_t kv_heads = args.k.shape[1], head_dim = args.k.shape[2];
-  const int64_t pairs = args.cos.shape[1], page_len = args.kv.keys.shape[2];
+  const Dims dims = check_shapes(args);
+  const int64_t q_heads = dims["q_heads"], q_stride = dims["q_stride"];
+  const int64_t kv_heads = dims["kv_heads"], head_dim = dims["head_dim"];
+  const int64_t pairs = dims["pairs"], page_len = dims["page_len"];
   check(head_dim <= kMaxHeadDim, "rotate_and_store: head_dim ", head_dim);
+  const bool coded = args.kv.recipe.coded();
+  const CodedSide sides[2] = {coded_key_side(args), coded_value_side(args)};
+  if (coded) check_codable(sides[0]);
   for (const Span& span : args.spans) {
+    if (coded)
+      for (const CodedSide& side : sides) move_beginning(side, span);
     for_rows(span.rows, span.rows * (q_heads + 2 * kv_heads) * head_dim, [&](int64_t span_row) {
       const int64_t row = span.first_row + span_row;
       const float* cos = args.cos.f32() + row * pairs;
@@ -67,16 +80,33 @@ void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
       const int64_t page = span.pages[size_t(position / page_len)];
       for (int64_t head = 0; head < kv_heads; ++head) {
         alignas(64) float key[kMaxHeadDim];
+        const float* value = args.v.f32() + (row * kv_heads + head) * head_dim;
         loops_.rms_norm(args.k.f32() + (row * kv_heads + head) * head_dim, args.k_scale.f32(),
                         head_dim, args.eps, key);
         rotate(key, cos, sin, pairs);
-        const int64_t slot = ((page * kv_heads + head) * page_len + position % page_len) * head_dim;
-        store_values(key, head_dim, args.kv.keys.dtype, args.kv.keys.data, slot);
-        store_values(args.v.f32() + (row * kv_heads + head) * head_dim, head_dim,
-                     args.kv.values.dtype, args.kv.values.data, slot);
+        if (coded) {
+          store_uncoded(sides[0], span, position, head, loops_, key);
+          store_uncoded(sides[1], span, position, head, loops_, value);
+        } else {
+          const int64_t slot =
+              ((page * kv_heads + head) * page_len + position % page_len) * head_dim;
+          store_plain(key, head_dim, args.kv.keys, slot);
+          store_plain(value, head_dim, args.kv.values, slot);
+        }
       }
     });
+    if (coded) encode_pages(sides, span);
   }
+}
+
+void CpuOps::encode_pages(std::span<const CodedSide, 2> sides, const Span& span) {
+  const int64_t kv_heads = sides[0].kv_heads(), page_len = sides[0].page_len();
+  const int64_t first_page = span.start - span.start % page_len;
+  pool_.run(2 * kv_heads * completed_pages(sides[0], span), [&](int64_t item, int thread) {
+    const int64_t page = item / (2 * kv_heads), head = item / 2 % kv_heads;
+    encode_page(sides[item % 2], span, first_page + page * page_len, head, loops_,
+                thread_scratch(thread));
+  });
 }
 
 }  // namespace slip

@@ -69,7 +69,8 @@ inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* 
 }
 
 template <int T>
-inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x, F32x16* out) {
+inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x,
+                     const int32_t* /*sums*/, F32x16* out) {
   __m256i total[T][2];
   for (int t = 0; t < T; ++t) total[t][0] = total[t][1] = _mm256_setzero_si256();
   for (int64_t c = 0; c < chunks; ++c) {

@@ -64,27 +64,37 @@ inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* 
   }
 }
 
-// out[t] = sum over chunks of code * x
+// out[t] = sum over chunks of code * x; sums[t] is the sum of these x
 template <int T>
-inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x, F32x16* out) {
+inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x,
+                     const int32_t* sums, F32x16* out) {
   // The instruction wants unsigned weights: code + 128, and 128 * sum(x) comes off again.
   const __m512i flip = _mm512_set1_epi8(int8_t(0x80));
-  __m512i high[T], low[T], sum_high[T], sum_low[T];
-  for (int t = 0; t < T; ++t) high[t] = low[t] = sum_high[t] = sum_low[t] = _mm512_setzero_si512();
-#pragma GCC unroll 2
-  for (int64_t c = 0; c < chunks; ++c) {
+  constexpr int kChains = T == 1 ? 2 : 1;  // enough to hide the latency of the dot instruction
+  __m512i high[T][kChains], low[T][kChains];
+  for (int t = 0; t < T; ++t)
+    for (int j = 0; j < kChains; ++j) high[t][j] = low[t][j] = _mm512_setzero_si512();
+  const auto add_chunk = [&](int64_t c, int j) {
     const __m512i w = _mm512_xor_si512(_mm512_loadu_si512(codes + c * 64), flip);
     for (int t = 0; t < T; ++t) {
-      const __m512i h = broadcast4(x[t] + c * 8), l = broadcast4(x[t] + c * 8 + 4);
-      high[t] = _mm512_dpbusd_epi32(high[t], w, h);
-      low[t] = _mm512_dpbusd_epi32(low[t], w, l);
-      sum_high[t] = _mm512_dpbusd_epi32(sum_high[t], flip, h);
-      sum_low[t] = _mm512_dpbusd_epi32(sum_low[t], flip, l);
+      high[t][j] = _mm512_dpbusd_epi32(high[t][j], w, broadcast4(x[t] + c * 8));
+      low[t][j] = _mm512_dpbusd_epi32(low[t][j], w, broadcast4(x[t] + c * 8 + 4));
     }
+  };
+  int64_t c = 0;
+  for (; c + 2 <= chunks; c += 2) {
+    add_chunk(c, 0);
+    add_chunk(c + 1, kChains - 1);
   }
-  for (int t = 0; t < T; ++t)
-    out[t] = _mm512_cvtepi32_ps(
-        join_bytes(_mm512_sub_epi32(high[t], sum_high[t]), _mm512_sub_epi32(low[t], sum_low[t])));
+  if (c < chunks) add_chunk(c, 0);
+  for (int t = 0; t < T; ++t) {
+    for (int j = 1; j < kChains; ++j) {
+      high[t][0] = _mm512_add_epi32(high[t][0], high[t][j]);
+      low[t][0] = _mm512_add_epi32(low[t][0], low[t][j]);
+    }
+    out[t] = _mm512_cvtepi32_ps(_mm512_sub_epi32(join_bytes(high[t][0], low[t][0]),
+                                                 _mm512_set1_epi32(128 * sums[t])));
+  }
 }
 
 }  // namespace

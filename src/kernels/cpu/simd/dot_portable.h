@@ -44,7 +44,8 @@ inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* 
 }
 
 template <int T>
-inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x, F32x16* out) {
+inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x,
+                     const int32_t* /*sums*/, F32x16* out) {
   for (int t = 0; t < T; ++t) {
     int32_t total[16] = {};
     for (int64_t c = 0; c < chunks; ++c) {

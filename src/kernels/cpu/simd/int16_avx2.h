@@ -63,6 +63,14 @@ inline void store_int16(int16_t* p, F32x16 values) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xd8));
 }
 
+inline void store_int8(int8_t* p, F32x16 values) {
+  alignas(32) int16_t words[16];
+  store_int16(words, values);
+  const auto* halves = reinterpret_cast<const __m128i*>(words);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm_packs_epi16(_mm_load_si128(halves), _mm_load_si128(halves + 1)));
+}
+
 // out[q][t] = 16 sums over `pairs` of level 2i * x[2i] + level 2i + 1 * x[2i + 1]. Levels of T
 // blocks, each [pairs, 16, 2]; x of Q rows, x_stride apart.
 template <int Q, int T>
@@ -72,6 +80,7 @@ inline void pair_dot(const int16_t* levels, int64_t pairs, const int16_t* x, int
     __m256i total[Q][2];
     for (int q = 0; q < Q; ++q) total[q][0] = total[q][1] = _mm256_setzero_si256();
     const int16_t* block = levels + t * pairs * 32;
+#pragma GCC unroll 4
     for (int64_t i = 0; i < pairs; ++i) {
       const auto* level = reinterpret_cast<const __m256i*>(block + i * 32);
       const __m256i lo = _mm256_loadu_si256(level), hi = _mm256_loadu_si256(level + 1);

@@ -45,6 +45,10 @@ inline void store_int16(int16_t* p, F32x16 values) {
                       _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(values)));
 }
 
+inline void store_int8(int8_t* p, F32x16 values) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(values)));
+}
+
 // out[q][t] = 16 sums over `pairs` of level 2i * x[2i] + level 2i + 1 * x[2i + 1]. Levels of T
 // blocks, each [pairs, 16, 2]; x of Q rows, x_stride apart.
 template <int Q, int T>
@@ -53,6 +57,7 @@ inline void pair_dot(const int16_t* levels, int64_t pairs, const int16_t* x, int
   __m512i total[Q][T];
   for (int q = 0; q < Q; ++q)
     for (int t = 0; t < T; ++t) total[q][t] = _mm512_setzero_si512();
+#pragma GCC unroll 4
   for (int64_t i = 0; i < pairs; ++i) {
     __m512i level[T];
     for (int t = 0; t < T; ++t) level[t] = _mm512_loadu_si512(levels + (t * pairs + i) * 32);

@@ -62,6 +62,10 @@ inline void store_int16(int16_t* p, const F32x16& values) {
   for (int i = 0; i < 16; ++i) p[i] = int16_t(values.v[i]);
 }
 
+inline void store_int8(int8_t* p, const F32x16& values) {
+  for (int i = 0; i < 16; ++i) p[i] = int8_t(values.v[i]);
+}
+
 // out[q][t] = 16 sums over `pairs` of level 2i * x[2i] + level 2i + 1 * x[2i + 1]. Levels of T
 // blocks, each [pairs, 16, 2]; x of Q rows, x_stride apart.
 template <int Q, int T>

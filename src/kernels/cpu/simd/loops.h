@@ -85,12 +85,17 @@ struct DeltaColumns {
 // Positions of one page that are attended to at a time.
 inline constexpr int64_t kMaxPageSlice = 64;
 
+// How plain keys and values are stored. fp8 is read as value / 256: the caller makes up for it.
+enum class StoredKv : uint8_t { f32, bf16, fp8 };
+inline constexpr float kStoredFp8Factor = 256.0f;
+
 // A slice of a page of keys and values against the queries that read it: heads that share the kv
 // head, of one or several rows. Running maximum, denominator and undivided output per query.
 struct AttentionPage {
-  const void* keys;    // [positions, head_dim], f32 or bf16
+  const void* keys;    // [positions, head_dim]
   const void* values;  // [positions, head_dim]
-  bool bf16;
+  StoredKv stored;
+  int64_t stride;  // values from one position to the next
   int64_t head_dim;
   int64_t queries;
   const float* const* q;     // [queries], each [head_dim], already scaled
@@ -98,6 +103,50 @@ struct AttentionPage {
   float* maximum;            // [queries]
   float* denominator;        // [queries]
   float* const* out;         // [queries], each [head_dim]
+};
+
+// A code book as loops take it: thresholds + 1 levels, rising.
+struct CodeBook {
+  const int8_t* levels;
+  const float* threshold;
+  int thresholds;
+  float kappa;
+};
+
+// The keys or the values of one coded page and head; the layout is kernels/cpu/kv_codes.h's.
+struct CodedMatrix {
+  const uint16_t* codes;
+  int bits;                // 8, 4, 3 or 2
+  const int8_t* book;      // [16] levels, unless 8 bits
+  const uint16_t* scales;  // bf16 [kMaxPageSlice]
+};
+
+// Queries and softmax weights meet codes as integers of 16 bits. Sums of 1024 products with levels
+// of at most 127 must fit into 32 bits.
+inline constexpr int kQuerySteps = 16383;
+inline constexpr int kWeightSteps = 32767;
+
+struct CodedScratch {
+  int16_t* levels;       // [max(head_dim, kMaxPageSlice) * 2 * kLanes]
+  float* scores;         // [queries, kMaxPageSlice]
+  int16_t* weights;      // [queries, kMaxPageSlice]
+  float* weight_scales;  // [queries]
+  float* rescale;        // [queries]
+};
+
+// A whole coded page against the queries that read it, otherwise as AttentionPage.
+struct CodedPage {
+  CodedMatrix keys;
+  CodedMatrix values;
+  const uint16_t* next_keys;  // of the page after this one, to ask for them in time
+  int64_t head_dim;
+  int64_t queries;
+  const int16_t* q;       // [queries, head_dim], from round_query()
+  const float* q_scales;  // [queries]
+  float* maximum;         // [queries]
+  float* denominator;     // [queries]
+  float* out;             // [queries, head_dim]
+  CodedScratch scratch;
 };
 
 struct Loops {
@@ -127,6 +176,15 @@ struct Loops {
   void (*scaled_add)(const float* x, float factor, int64_t count, float* out);
   void (*delta_columns)(const DeltaColumns& columns);
   void (*attention_page)(const AttentionPage& page);
+
+  // Coded keys and values. As quant/turboquant.h has them, in place and bit for bit; sizes are
+  // powers of two, 16 or more. Scales are not yet rounded to bf16.
+  void (*turbo_rotate)(const float* signs, int64_t dim, float* x);
+  void (*turbo_unrotate)(const float* signs, int64_t dim, float* x);
+  float (*turbo_encode)(const float* rotated, int64_t dim, const CodeBook& book, uint8_t* indices);
+  float (*turbo_encode_int8)(const float* rotated, int64_t dim, int8_t* codes);
+  float (*round_query)(const float* q, int64_t dim, int16_t* codes);  // returns the scale
+  void (*attention_codes)(const CodedPage& page);
 
   // Speed probes for the roofs: sums that must read everything, and int8 products from registers.
   uint64_t (*read_bytes)(const std::byte* data, size_t bytes);

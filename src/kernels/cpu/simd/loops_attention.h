@@ -8,17 +8,37 @@
 namespace slip {
 namespace {
 
-struct F32Source {
-  const float* data;
-  F32x16 at(int64_t index) const { return load(data + index); }
-  float one(int64_t index) const { return data[index]; }
-  void prefetch(int64_t index) const { __builtin_prefetch(data + index); }
+// Rows of stored keys or values, `stride` values apart.
+template <class Stored>
+struct KvRows {
+  const typename Stored::Value* data;
+  int64_t stride;
+  const typename Stored::Value* at(int64_t position, int64_t dim) const {
+    return data + position * stride + dim;
+  }
+  F32x16 vector(int64_t position, int64_t dim) const { return Stored::vector(at(position, dim)); }
+  float one(int64_t position, int64_t dim) const { return Stored::one(*at(position, dim)); }
+  void prefetch(int64_t position, int64_t dim) const { __builtin_prefetch(at(position, dim)); }
 };
-struct Bf16Source {
-  const uint16_t* data;
-  F32x16 at(int64_t index) const { return load_bf16(data + index); }
-  float one(int64_t index) const { return bf16_to_float(data[index]); }
-  void prefetch(int64_t index) const { __builtin_prefetch(data + index); }
+struct KvF32 {
+  using Value = float;
+  static F32x16 vector(const float* p) { return load(p); }
+  static float one(float x) { return x; }
+};
+struct KvBf16 {
+  using Value = uint16_t;
+  static F32x16 vector(const uint16_t* p) { return load_bf16(p); }
+  static float one(uint16_t x) { return bf16_to_float(x); }
+};
+struct KvFp8 {
+  using Value = uint8_t;
+  static F32x16 vector(const uint8_t* p) { return load_fp8_over_256(p); }
+  static float one(uint8_t x) {  // as vector() reads it
+    const uint8_t bytes[kLanes] = {x};
+    float lanes[kLanes];
+    store(lanes, load_fp8_over_256(bytes));
+    return lanes[0];
+  }
 };
 
 // Positions whose keys and values are asked for ahead of use: a row is 1 KB, too short for the
@@ -40,8 +60,8 @@ inline void score_block(const AttentionPage& page, const Source& keys, int64_t q
   for (int64_t d = 0; d < vector_dims(page); d += kLanes) {
     F32x16 k[P];
     for (int b = 0; b < P; ++b) {
-      k[b] = keys.at((position + b) * page.head_dim + d);
-      keys.prefetch((position + b + kAhead) * page.head_dim + d);
+      k[b] = keys.vector(position + b, d);
+      keys.prefetch(position + b + kAhead, d);
     }
     for (int a = 0; a < Q; ++a) {
       const F32x16 q = load(page.q[query + a] + d);
@@ -52,20 +72,20 @@ inline void score_block(const AttentionPage& page, const Source& keys, int64_t q
     for (int b = 0; b < P; ++b) {
       float score = sum(total[a][b]);
       for (int64_t d = vector_dims(page); d < page.head_dim; ++d)
-        score += page.q[query + a][d] * keys.one((position + b) * page.head_dim + d);
+        score += page.q[query + a][d] * keys.one(position + b, d);
       scores[a * kMaxPageSlice + position + b] = score;
     }
 }
 
-// Turns scores into weights; returns the factor for what was summed before this page.
-inline float soften(const AttentionPage& page, int64_t query, float* scores) {
-  const int64_t visible = page.positions[query];
+// Turns the scores of a slice into weights, of which `visible` are seen, and moves on the running
+// maximum and denominator; returns the factor for what was summed before this slice.
+inline float soften(float* scores, int64_t visible, float& maximum, float& denominator) {
   for (int64_t i = visible; i < kMaxPageSlice; ++i) scores[i] = -INFINITY;
   F32x16 peak = load(scores);
   for (int64_t i = kLanes; i < kMaxPageSlice; i += kLanes) peak = max(peak, load(scores + i));
-  const float before = page.maximum[query];
-  const float page_maximum = largest(peak);
-  const float maximum = before > page_maximum ? before : page_maximum;
+  const float before = maximum;
+  const float slice_maximum = largest(peak);
+  if (slice_maximum > maximum) maximum = slice_maximum;
   F32x16 total = zero();
   for (int64_t i = 0; i < kMaxPageSlice; i += kLanes) {
     F32x16 weight = zero();
@@ -76,8 +96,7 @@ inline float soften(const AttentionPage& page, int64_t query, float* scores) {
   for (int64_t i = visible; i < kMaxPageSlice; ++i) scores[i] = 0;
   for (int64_t i = 0; i < kMaxPageSlice; i += kLanes) total = add(total, load(scores + i));
   const float rescale = before == maximum ? 1.0f : std::exp(before - maximum);
-  page.maximum[query] = maximum;
-  page.denominator[query] = page.denominator[query] * rescale + sum(total);
+  denominator = denominator * rescale + sum(total);
   return rescale;
 }
 
@@ -98,10 +117,10 @@ inline void weigh_values(const AttentionPage& page, const Source& values, int64_
         }
       }
       for (int64_t p = begin; p < end; ++p) {
-        const F32x16 v0 = values.at(p * page.head_dim + d);
-        const F32x16 v1 = values.at(p * page.head_dim + d + kLanes);
-        values.prefetch((p + kAhead) * page.head_dim + d);
-        values.prefetch((p + kAhead) * page.head_dim + d + kLanes);
+        const F32x16 v0 = values.vector(p, d);
+        const F32x16 v1 = values.vector(p, d + kLanes);
+        values.prefetch(p + kAhead, d);
+        values.prefetch(p + kAhead, d + kLanes);
         for (int a = 0; a < Q; ++a) {
           const F32x16 weight = set1(scores[a * kMaxPageSlice + p]);
           total[a][0] = fma(weight, v0, total[a][0]);
@@ -116,7 +135,7 @@ inline void weigh_values(const AttentionPage& page, const Source& values, int64_
     for (int64_t d = vector_dims(page); d < page.head_dim; ++d) {
       float total = page.out[query + a][d] * rescale[a];
       for (int64_t p = 0; p < visible; ++p)
-        total += scores[a * kMaxPageSlice + p] * values.one(p * page.head_dim + d);
+        total += scores[a * kMaxPageSlice + p] * values.one(p, d);
       page.out[query + a][d] = total;
     }
   }
@@ -134,24 +153,27 @@ inline void attend_queries(const AttentionPage& page, const Source& keys, const 
     score_block<Q, 3>(page, keys, query, position, scores);
   for (; position < visible; ++position) score_block<Q, 1>(page, keys, query, position, scores);
   float rescale[Q];
-  for (int a = 0; a < Q; ++a) rescale[a] = soften(page, query + a, scores + a * kMaxPageSlice);
+  for (int a = 0; a < Q; ++a)
+    rescale[a] = soften(scores + a * kMaxPageSlice, page.positions[query + a],
+                        page.maximum[query + a], page.denominator[query + a]);
   weigh_values<Q>(page, values, query, visible, scores, rescale);
 }
 
-template <class Source>
-inline void attend_page(const AttentionPage& page, const Source& keys, const Source& values) {
+template <class Stored>
+inline void attend_page(const AttentionPage& page) {
+  using Value = typename Stored::Value;
+  const KvRows<Stored> keys{static_cast<const Value*>(page.keys), page.stride};
+  const KvRows<Stored> values{static_cast<const Value*>(page.values), page.stride};
   int64_t query = 0;
   for (; query + 2 <= page.queries; query += 2) attend_queries<2>(page, keys, values, query);
   for (; query < page.queries; ++query) attend_queries<1>(page, keys, values, query);
 }
 
 void attention_page(const AttentionPage& page) {
-  if (page.bf16) {
-    attend_page(page, Bf16Source{static_cast<const uint16_t*>(page.keys)},
-                Bf16Source{static_cast<const uint16_t*>(page.values)});
-  } else {
-    attend_page(page, F32Source{static_cast<const float*>(page.keys)},
-                F32Source{static_cast<const float*>(page.values)});
+  switch (page.stored) {
+    case StoredKv::f32: return attend_page<KvF32>(page);
+    case StoredKv::bf16: return attend_page<KvBf16>(page);
+    case StoredKv::fp8: return attend_page<KvFp8>(page);
   }
 }
 

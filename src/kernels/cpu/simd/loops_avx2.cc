@@ -1,10 +1,14 @@
 #include "kernels/cpu/simd/dot_avx2.h"
+#include "kernels/cpu/simd/int16_avx2.h"
 // The loops below are written over the vectors and dot products above.
 #include "kernels/cpu/simd/loops_linear.h"
 #include "kernels/cpu/simd/loops_math.h"
-// loops_attention.h uses loops_math.h.
+// These use loops_math.h.
 #include "kernels/cpu/simd/loops_attention.h"
 #include "kernels/cpu/simd/loops_delta.h"
+#include "kernels/cpu/simd/loops_turbo.h"
+// Uses loops_attention.h and loops_turbo.h.
+#include "kernels/cpu/simd/loops_kv_codes.h"
 #include "kernels/cpu/simd/loops_table.h"
 
 namespace slip {

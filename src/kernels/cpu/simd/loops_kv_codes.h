@@ -41,48 +41,65 @@ struct CodeFields<3> {
   }
 };
 
+// Thirty-two words of codes. Those at the same place of `next` will be read after this matrix: they
+// are asked for now and arrive while the levels are multiplied.
+struct CodeReader {
+  const uint16_t* words;
+  const uint16_t* next;
+  void advance(int64_t count) { words += count, next += count; }
+  void prefetch(int64_t count) const {
+    for (int64_t i = 0; i < count; i += 32) __builtin_prefetch(next + i, 0, 2);
+  }
+};
+
 template <int kBits>
-inline void unpack_fields(const CodedMatrix& matrix, int64_t first, int64_t vectors,
+inline void unpack_fields(CodeReader codes, const int8_t* levels_of, int64_t first, int64_t vectors,
                           int16_t* levels) {
   using Fields = CodeFields<kBits>;
-  const auto book = load_book(matrix.book);
-  const uint16_t* words = matrix.codes + first / Fields::kVectors * Fields::kWords;
-  for (int64_t v = 0; v < vectors; v += Fields::kVectors, words += Fields::kWords) {
+  const auto book = load_book(levels_of);
+  codes.advance(first / Fields::kVectors * Fields::kWords);
+  for (int64_t v = 0; v < vectors; v += Fields::kVectors, codes.advance(Fields::kWords)) {
+    codes.prefetch(Fields::kWords);
     [&]<int... j>(std::integer_sequence<int, j...>) {
-      (store_words(levels + (v + j) * 32, look_up(book, Fields::template index<j>(words))), ...);
-    }(std::make_integer_sequence<int, Fields::kVectors>());
+      (store_words(levels + (v + j) * 32, look_up(book, Fields::template index<j>(codes.words))),
+       ...);
+    }
+    (std::make_integer_sequence<int, Fields::kVectors>());
   }
 }
 
-inline void unpack_bytes(const CodedMatrix& matrix, int64_t first, int64_t vectors,
-                         int16_t* levels) {
-  const uint16_t* words = matrix.codes + first * 16;
-  for (int64_t v = 0; v < vectors; v += 2, words += 32) {
-    const I16x32 both = load_words(words);
+inline void unpack_bytes(CodeReader codes, int64_t first, int64_t vectors, int16_t* levels) {
+  codes.advance(first / 2 * 32);
+  for (int64_t v = 0; v < vectors; v += 2, codes.advance(32)) {
+    codes.prefetch(32);
+    const I16x32 both = load_words(codes.words);
     store_words(levels + v * 32, upper_byte(shift<8>(both)));
     store_words(levels + (v + 1) * 32, upper_byte(both));
-  }
-}
-
-// Vectors [first, first + vectors) of a page's levels.
-inline void unpack(const CodedMatrix& matrix, int64_t first, int64_t vectors, int16_t* levels) {
-  switch (matrix.bits) {
-    case 8: return unpack_bytes(matrix, first, vectors, levels);
-    case 4: return unpack_fields<4>(matrix, first, vectors, levels);
-    case 3: return unpack_fields<3>(matrix, first, vectors, levels);
-    default: return unpack_fields<2>(matrix, first, vectors, levels);
   }
 }
 
 // A matrix of `outputs` x `steps` levels and what it multiplies: [queries, steps].
 struct CodedProduct {
   const CodedMatrix& matrix;
+  const uint16_t* next;  // codes that will be read after these
   int64_t outputs;
   int64_t steps;
   const int16_t* x;
   int64_t queries;
   int16_t* levels;  // room for two blocks
 };
+
+// Vectors [first, first + vectors) of the levels.
+inline void unpack(const CodedProduct& product, int64_t first, int64_t vectors) {
+  const CodeReader codes{product.matrix.codes, product.next};
+  const int8_t* book = product.matrix.book;
+  switch (product.matrix.bits) {
+    case 8: return unpack_bytes(codes, first, vectors, product.levels);
+    case 4: return unpack_fields<4>(codes, book, first, vectors, product.levels);
+    case 3: return unpack_fields<3>(codes, book, first, vectors, product.levels);
+    default: return unpack_fields<2>(codes, book, first, vectors, product.levels);
+  }
+}
 
 template <int Q, int T, class Use>
 inline void multiply_block(const CodedProduct& product, int64_t query, int64_t output,
@@ -99,7 +116,10 @@ inline void multiply_queries(const CodedProduct& product, int64_t output, const 
   int64_t query = 0;
   for (; query + kPairQueries <= product.queries; query += kPairQueries)
     multiply_block<kPairQueries, T>(product, query, output, use);
-  for (; query + 2 <= product.queries; query += 2) multiply_block<2, T>(product, query, output, use);
+  for (; query + 4 <= product.queries; query += 4)
+    multiply_block<4, T>(product, query, output, use);
+  for (; query + 2 <= product.queries; query += 2)
+    multiply_block<2, T>(product, query, output, use);
   for (; query < product.queries; ++query) multiply_block<1, T>(product, query, output, use);
 }
 
@@ -110,23 +130,28 @@ inline void multiply(const CodedProduct& product, const Use& use) {
   const int64_t vectors = product.steps / 2;  // of a block
   int64_t output = 0;
   for (; output + 2 * kLanes <= product.outputs; output += 2 * kLanes) {
-    unpack(product.matrix, output / kLanes * vectors, 2 * vectors, product.levels);
+    unpack(product, output / kLanes * vectors, 2 * vectors);
     multiply_queries<2>(product, output, use);
   }
   if (output < product.outputs) {
-    unpack(product.matrix, output / kLanes * vectors, vectors, product.levels);
+    unpack(product, output / kLanes * vectors, vectors);
     multiply_queries<1>(product, output, use);
   }
 }
 
 void attention_codes(const CodedPage& page) {
   const CodedScratch& scratch = page.scratch;
-  multiply({page.keys, kMaxPageSlice, page.head_dim, page.q, page.queries, scratch.levels},
-           [&](int64_t query, int64_t position, F32x16 dots) {
-             const F32x16 scale =
-                 mul(load_bf16(page.keys.scales + position), set1(page.q_scales[query]));
-             store(scratch.scores + query * kMaxPageSlice + position, mul(dots, scale));
-           });
+  const CodedProduct scores{.matrix = page.keys,
+                            .next = page.values.codes,
+                            .outputs = kMaxPageSlice,
+                            .steps = page.head_dim,
+                            .x = page.q,
+                            .queries = page.queries,
+                            .levels = scratch.levels};
+  multiply(scores, [&](int64_t query, int64_t position, F32x16 dots) {
+    const F32x16 scale = mul(load_bf16(page.keys.scales + position), set1(page.q_scales[query]));
+    store(scratch.scores + query * kMaxPageSlice + position, mul(dots, scale));
+  });
   for (int64_t query = 0; query < page.queries; ++query) {
     float* weights = scratch.scores + query * kMaxPageSlice;
     scratch.rescale[query] =
@@ -136,13 +161,18 @@ void attention_codes(const CodedPage& page) {
     scratch.weight_scales[query] = round_to_int16<kWeightSteps>(
         weights, kMaxPageSlice, scratch.weights + query * kMaxPageSlice);
   }
-  multiply({page.values, page.head_dim, kMaxPageSlice, scratch.weights, page.queries,
-            scratch.levels},
-           [&](int64_t query, int64_t dim, F32x16 dots) {
-             float* out = page.out + query * page.head_dim + dim;
-             const F32x16 before = mul(load(out), set1(scratch.rescale[query]));
-             store(out, fma(dots, set1(scratch.weight_scales[query]), before));
-           });
+  const CodedProduct sums{.matrix = page.values,
+                          .next = page.next_keys,
+                          .outputs = page.head_dim,
+                          .steps = kMaxPageSlice,
+                          .x = scratch.weights,
+                          .queries = page.queries,
+                          .levels = scratch.levels};
+  multiply(sums, [&](int64_t query, int64_t dim, F32x16 dots) {
+    float* out = page.out + query * page.head_dim + dim;
+    const F32x16 before = mul(load(out), set1(scratch.rescale[query]));
+    store(out, fma(dots, set1(scratch.weight_scales[query]), before));
+  });
 }
 
 }  // namespace

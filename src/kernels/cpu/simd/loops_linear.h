@@ -4,6 +4,8 @@
 // rows or blocks are computed beside it: that is what makes the results row-invariant.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/cpu/simd/loops.h"
 
 namespace slip {
@@ -95,24 +97,33 @@ inline void float_tile(const LinearTile& tile, int64_t block, int64_t row) {
     for (int t = 0; t < T; ++t) store_block(tile, row + t, block + b, total[b][t]);
 }
 
-// Many rows: each decoded weight serves six rows, and a block stays in the first-level cache for
-// all of them. Few rows: several blocks keep as many chains busy.
+// Calls run(rows, first_row) for tiles of at most kMost rows, `rows` being known to the compiler:
+// weights are read and decoded once for all rows of a tile.
+template <int kMost, class Run>
+inline void for_row_tiles(int64_t row_count, const Run& run) {
+  int64_t row = 0;
+  for (; row + kMost <= row_count; row += kMost) run(std::integral_constant<int, kMost>{}, row);
+  const auto rest = [&]<int kRows>(const auto& self, std::integral_constant<int, kRows> rows) {
+    if constexpr (kRows > 0) {
+      if (row_count - row == kRows) return run(rows, row);
+      self(self, std::integral_constant<int, kRows - 1>{});
+    }
+  };
+  rest(rest, std::integral_constant<int, kMost - 1>{});
+}
+
+// Blocks beside each other, so that few rows keep as many chains busy as many.
+constexpr int blocks_beside(int rows) { return rows == 1 ? 4 : rows == 2 ? 3 : rows <= 4 ? 2 : 1; }
+
 template <class Stored>
 void linear_float(const LinearTile& tile) {
-  const int64_t by_six = tile.row_count / 6 * 6;
-  for (int64_t block = 0; block < tile.blocks; ++block)
-    for (int64_t row = 0; row < by_six; row += 6) float_tile<Stored, 1, 6>(tile, block, row);
-  int64_t row = by_six;
-  for (; row + 3 <= tile.row_count; row += 3) {
+  for_row_tiles<6>(tile.row_count, [&](auto rows, int64_t row) {
+    constexpr int kBlocks = blocks_beside(rows);
     int64_t block = 0;
-    for (; block + 2 <= tile.blocks; block += 2) float_tile<Stored, 2, 3>(tile, block, row);
-    for (; block < tile.blocks; ++block) float_tile<Stored, 1, 3>(tile, block, row);
-  }
-  for (; row < tile.row_count; ++row) {
-    int64_t block = 0;
-    for (; block + 4 <= tile.blocks; block += 4) float_tile<Stored, 4, 1>(tile, block, row);
-    for (; block < tile.blocks; ++block) float_tile<Stored, 1, 1>(tile, block, row);
-  }
+    for (; block + kBlocks <= tile.blocks; block += kBlocks)
+      float_tile<Stored, kBlocks, rows>(tile, block, row);
+    for (; block < tile.blocks; ++block) float_tile<Stored, 1, rows>(tile, block, row);
+  });
 }
 
 // int4 block: per group 16 scales (f16), then group / 8 chunks of 64 bytes.
@@ -155,9 +166,16 @@ inline void int8_tile(const LinearTile& tile, int64_t block, int64_t row) {
   for (int64_t begin = 0, g = 0; begin < chunks; begin += group_chunks, ++g) {
     const int64_t count = begin + group_chunks < chunks ? group_chunks : chunks - begin;
     const int8_t* x[T];
-    for (int t = 0; t < T; ++t) x[t] = tile.rows[row + t].codes + begin * 8;
+    int32_t sums[T];
+    for (int t = 0; t < T; ++t) {
+      x[t] = tile.rows[row + t].codes + begin * 8;
+      sums[t] = tile.rows[row + t].sums[g];
+    }
     F32x16 dots[T];
-    int8_dot<T>(codes + begin * 64, count, x, dots);
+    if constexpr (T <= 2)
+      for (int64_t line = 0; line < count * 64; line += 64)
+        __builtin_prefetch(codes + begin * 64 + kPrefetchBytes + line);
+    int8_dot<T>(codes + begin * 64, count, x, sums, dots);
     for (int t = 0; t < T; ++t)
       total[t] = fma(dots[t], set1(tile.rows[row + t].scales[g]), total[t]);
   }
@@ -165,23 +183,17 @@ inline void int8_tile(const LinearTile& tile, int64_t block, int64_t row) {
   for (int t = 0; t < T; ++t) store_block(tile, row + t, block, mul(total[t], scales));
 }
 
+// A block at a time, so that it stays in the first-level cache for all rows.
 void linear_int4(const LinearTile& tile) {
-  for (int64_t block = 0; block < tile.blocks; ++block) {
-    int64_t row = 0;
-    for (; row + kInt4Rows <= tile.row_count; row += kInt4Rows)
-      int4_tile<kInt4Rows>(tile, block, row);
-    for (; row + 2 <= tile.row_count; row += 2) int4_tile<2>(tile, block, row);
-    for (; row < tile.row_count; ++row) int4_tile<1>(tile, block, row);
-  }
+  for (int64_t block = 0; block < tile.blocks; ++block)
+    for_row_tiles<kInt4Rows>(tile.row_count,
+                             [&](auto rows, int64_t row) { int4_tile<rows>(tile, block, row); });
 }
 
 void linear_int8(const LinearTile& tile) {
-  for (int64_t block = 0; block < tile.blocks; ++block) {
-    int64_t row = 0;
-    for (; row + 4 <= tile.row_count; row += 4) int8_tile<4>(tile, block, row);
-    for (; row + 2 <= tile.row_count; row += 2) int8_tile<2>(tile, block, row);
-    for (; row < tile.row_count; ++row) int8_tile<1>(tile, block, row);
-  }
+  for (int64_t block = 0; block < tile.blocks; ++block)
+    for_row_tiles<6>(tile.row_count,
+                     [&](auto rows, int64_t row) { int8_tile<rows>(tile, block, row); });
 }
 
 }  // namespace

@@ -50,6 +50,12 @@ constexpr Loops make_loops(Isa isa) {
           .scaled_add = scaled_add,
           .delta_columns = delta_columns,
           .attention_page = attention_page,
+          .turbo_rotate = turbo_rotate,
+          .turbo_unrotate = turbo_unrotate,
+          .turbo_encode = turbo_encode,
+          .turbo_encode_int8 = turbo_encode_int8,
+          .round_query = round_query,
+          .attention_codes = attention_codes,
           .read_bytes = read_bytes,
           .int8_products = int8_products};
 }

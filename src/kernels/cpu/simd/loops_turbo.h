@@ -85,8 +85,11 @@ float turbo_encode(const float* rotated, int64_t dim, const CodeBook& book, uint
     return 0;
   }
   const double unit = double(book.kappa) * std::sqrt(double(dim) / squared);
-  float cuts[kMostThresholds];
-  for (int i = 0; i < book.thresholds; ++i) cuts[i] = smallest_reaching(book.threshold[i], unit);
+  float cuts[kMostThresholds], rises[kMostThresholds];  // of the values, of the levels
+  for (int i = 0; i < book.thresholds; ++i) {
+    cuts[i] = smallest_reaching(book.threshold[i], unit);
+    rises[i] = float(book.levels[i + 1] - book.levels[i]);
+  }
   alignas(64) float levels[kMostDims];
   for (int64_t d = 0; d < dim; d += kLanes) {
     const F32x16 x = load(rotated + d);
@@ -94,12 +97,10 @@ float turbo_encode(const float* rotated, int64_t dim, const CodeBook& book, uint
     for (int i = 0; i < book.thresholds; ++i) {
       const F32x16 above = one_if_at_least(x, set1(cuts[i]));
       index = add(index, above);
-      level = fma(above, set1(float(book.levels[i + 1] - book.levels[i])), level);
+      level = fma(above, set1(rises[i]), level);
     }
     store(levels + d, level);
-    float lanes[kLanes];
-    store(lanes, index);
-    for (int64_t i = 0; i < kLanes; ++i) indices[d + i] = uint8_t(lanes[i]);
+    store_int8(reinterpret_cast<int8_t*>(indices) + d, index);
   }
   return float(squared / dot_in_double(rotated, levels, dim));
 }
@@ -112,11 +113,8 @@ float turbo_encode_int8(const float* rotated, int64_t dim, int8_t* codes) {
   F32x16 peak = zero();
   for (int64_t d = 0; d < dim; d += kLanes) peak = max(peak, abs(load(rotated + d)));
   const float scale = bf16_to_float(float_to_bf16(largest(peak) / 127.0f));
-  for (int64_t d = 0; d < dim; d += kLanes) {
-    float lanes[kLanes];
-    store(lanes, round_even(div(load(rotated + d), set1(scale))));
-    for (int64_t i = 0; i < kLanes; ++i) codes[d + i] = int8_t(lanes[i]);
-  }
+  for (int64_t d = 0; d < dim; d += kLanes)
+    store_int8(codes + d, round_even(div(load(rotated + d), set1(scale))));
   return scale;
 }
 

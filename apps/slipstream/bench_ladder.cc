@@ -1,0 +1,220 @@
+// bench ladder: what each technique is worth, one on top of the other, on one model.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/files.h"
+#include "ladder_chart.h"
+#include "ladder_climb.h"
+#include "ladder_prompts.h"
+#include "ladder_table.h"
+#include "machine.h"
+#include "roofs.h"
+#include "run_model.h"
+#include "run_stats.h"
+#include "terminal.h"
+#include "verb.h"
+
+namespace slip {
+namespace {
+
+// Models with fewer tokens than this cannot be asked for a red-black tree.
+constexpr int64_t kSmallVocabulary = 32768;
+
+class BenchLadder : public Verb {
+ public:
+  BenchLadder() : flags_("bench ladder", "Measure what each technique is worth, step by step") {
+    flags_.positional("MODEL", &positional_model_, "A folder, a repository id or a shape");
+    model_.add_machine_to(flags_);
+    flags_.flag("--synthetic", &synthetic_,
+                "Random weights of the published shape that MODEL names, e.g. qwen3.5-35b-a3b");
+    flags_.option("--simulate-acceptance", &acceptance_, "P",
+                  "Accept each draft at random with this probability and do all the work; for "
+                  "random weights, whose drafts are never right");
+    flags_.option("--prompts", &prompts_file_, "FILE",
+                  "Other tests: [{\"name\": ..., \"prompt\": ..., \"max_tokens\": ...}, ...]");
+    flags_.option("-n,--max-tokens", &max_tokens_, "N", "Cut every answer off after N tokens");
+    flags_.option("--seconds", &seconds_, "S",
+                  "Repeat each test until it has decoded for so long; the median counts");
+    flags_.option("--shortlist", &shortlist_, "N",
+                  "Our extras draft among the N most useful tokens; 0: among all");
+    flags_.choice("-o,--output", &output_, {"table", "md", "json"}, "Format of the result");
+    flags_.flag("--json", &json_, "The same as --output json");
+    flags_.option("--svg", &svg_, "FILE", "Also draw the chart into this file");
+    flags_.footer(
+        "Each step keeps what the earlier ones switched on. Figures are means over the tests, each "
+        "run twice, the second run reported. \"gain\" is over the step before, \"in all\" over "
+        "the baseline. It fails if drafts change any text.");
+  }
+  Flags& flags() override { return flags_; }
+
+  Result<int> run() override {
+    SLIP_TRY_STATUS(settle());
+    std::optional<TalkingModel> talking;
+    std::optional<ModelSource> shape;
+    if (synthetic_) {
+      SLIP_TRY(shape, ModelSource::synthetic(model_.model));
+    } else {
+      SLIP_TRY(talking, TalkingModel::open(model_));
+    }
+    name_ = talking ? talking->name() : model_.model;
+    const ModelSource& source = talking ? talking->source() : *shape;
+    SLIP_TRY(backend_, make_backend(model_));
+    SLIP_TRY(const std::vector<Rung> ladder, plan_ladder(source, *backend_.ops, shortlist_));
+    SLIP_TRY(const ModelPlan plan, source.plan({}, *backend_.ops));
+    LadderSetup setup{.source = source, .backend = backend_};
+    SLIP_TRY(setup.tests, make_tests(talking ? &*talking : nullptr, plan.info.vocabulary));
+    SLIP_TRY(setup.memory, memory_request(model_));
+    if (!setup.memory.context) setup.memory.context = setup.tests.context();
+    setup.seconds = seconds_;
+    setup.acceptance = acceptance_;
+    if (::isatty(STDERR_FILENO)) show_progress(setup);
+
+    // Memory speed drifts on shared machines: the better of before and after is the honest roof.
+    const Roofs before = measure_roofs(*backend_.pool, backend_.isa, 1.0);
+    SLIP_TRY(rungs_, climb_ladder(setup, ladder));
+    const Roofs after = measure_roofs(*backend_.pool, backend_.isa, 1.0);
+    bandwidth_ = std::max(before.read_bytes_per_second, after.read_bytes_per_second);
+    summarize(rungs_, bandwidth_);
+
+    std::fputs(rendered().c_str(), stdout);
+    if (!svg_.empty())
+      SLIP_TRY_STATUS(write_file_atomically(
+          svg_, svg_chart(bars(), {.title = "Tokens per second, technique by technique",
+                                   .subtitle = subtitle()})));
+    return 0;
+  }
+
+ private:
+  Status settle() {
+    if (model_.model.empty()) model_.model = positional_model_;
+    if (json_) output_ = "json";
+    if (max_tokens_ && *max_tokens_ < 2)
+      return error("--max-tokens must be at least 2, not ", *max_tokens_);
+    if (seconds_ < 0) return error("--seconds must not be negative");
+    if (shortlist_ < 0) return error("--shortlist must not be negative");
+    if (acceptance_ && !(*acceptance_ >= 0 && *acceptance_ <= 1))
+      return error("--simulate-acceptance is a probability from 0 to 1, not ", *acceptance_);
+    const std::vector<std::string> shapes = ModelSource::shape_names();
+    // A shape's name alone is enough: there are no such files to confuse it with.
+    synthetic_ |= std::find(shapes.begin(), shapes.end(), model_.model) != shapes.end();
+    if (synthetic_ && !acceptance_)
+      return error("random weights never accept a draft, so the ladder would measure nothing; say ",
+                   "how many to accept: --simulate-acceptance 0.8");
+    return {};
+  }
+
+  Result<LadderTests> make_tests(const TalkingModel* model, int64_t vocabulary) {
+    LadderTests tests;
+    if (model && model->tokenizer()) {
+      prompts_ = vocabulary < kSmallVocabulary ? "minnow" : "recipe";
+      std::vector<LadderPrompt> prompts =
+          vocabulary < kSmallVocabulary ? minnow_prompts() : recipe_prompts();
+      if (!prompts_file_.empty()) {
+        prompts_ = prompts_file_;
+        SLIP_TRY(const std::string text, read_text_file(prompts_file_));
+        SLIP_TRY(prompts, parse_ladder_prompts(text, prompts_file_));
+      }
+      SLIP_TRY(tests, written_tests(*model, prompts));
+    } else {
+      if (!prompts_file_.empty()) return error("--prompts needs a tokenizer, and there is none");
+      prompts_ = "random ids";
+      tests = meaningless_tests(vocabulary);
+    }
+    for (LadderTest& test : tests.list)
+      test.max_tokens = std::min(test.max_tokens, max_tokens_.value_or(test.max_tokens));
+    return tests;
+  }
+
+  // One line that says what is going on, and one that stays for each configuration.
+  static void show_progress(LadderSetup& setup) {
+    setup.doing = [](const std::string& text) {
+      std::fprintf(stderr, "\r\033[K%s", text.c_str());
+      std::fflush(stderr);
+    };
+    setup.done = [](const std::string& text) {
+      std::fprintf(stderr, "\r\033[K%s\n", text.c_str());
+    };
+  }
+
+  std::vector<Bar> bars() const {
+    std::vector<Bar> bars;
+    for (const RungResult& rung : rungs_)
+      if (rung.skipped.empty())
+        bars.push_back({.name = rung.name,
+                        .value = rung.tokens_per_second,
+                        .label = cat(describe_rate(rung.tokens_per_second), " tok/s",
+                                     acceptance_ ? " simulated  " : "  ",
+                                     describe_gain(rung.gain_over_baseline))});
+    return bars;
+  }
+
+  JsonObject as_json() const {
+    JsonObject object = ladder_json(rungs_, acceptance_.has_value());
+    object["model"] = name_;
+    object["synthetic"] = synthetic_;
+    object["prompts"] = prompts_;
+    if (acceptance_) {
+      object["simulated_acceptance"] = *acceptance_;
+    } else {
+      object["texts_identical"] = true;  // it would have failed otherwise
+    }
+    JsonObject machine = describe_machine();
+    machine["threads"] = backend_.pool->threads();
+    machine["instruction_set"] = name_of(backend_.isa);
+    machine["read_bandwidth_gb_per_s"] = bandwidth_ / 1e9;
+    object["machine"] = std::move(machine);
+    return object;
+  }
+
+  std::string subtitle() const {
+    std::string text = cat(name_, " on ", backend_.description);
+    if (acceptance_) text += cat("; simulated: drafts accepted with probability ", *acceptance_);
+    return text;
+  }
+
+  std::string rendered() const {
+    if (output_ == "json") return dump_json(as_json()) + "\n";
+    const bool markdown = output_ == "md";
+    std::string text = ladder_table(rungs_, markdown ? TableStyle::markdown : TableStyle::plain,
+                                    acceptance_.has_value());
+    if (!markdown) text += "\n" + bar_chart(bars(), terminal_size().columns);
+    text += cat("\n", subtitle(), "; ", prompts_, " prompts; memory reads ",
+                describe_rate(bandwidth_ / 1e9), " GB/s, measured in this run\n");
+    if (acceptance_) {
+      text += "all the work was done, but tokens were chosen at random: the text means nothing\n";
+    } else {
+      text += "drafts changed no text: every answer is that of the same weights without drafts\n";
+    }
+    std::string ignoring;
+    for (const RungResult& rung : rungs_)
+      for (const TestResult& test : rung.tests)
+        if (test.ignores_end && ignoring.find(test.name) == std::string::npos)
+          ignoring += (ignoring.empty() ? "" : ", ") + test.name;
+    if (!ignoring.empty())
+      text += cat("answers too short to time went on behind their end: ", ignoring, "\n");
+    return text;
+  }
+
+  Flags flags_;
+  ModelFlags model_;
+  std::string positional_model_, prompts_file_, output_ = "table", svg_;
+  std::optional<double> acceptance_;
+  std::optional<int64_t> max_tokens_;
+  double seconds_ = 0.5;
+  int64_t shortlist_ = 0;
+  bool synthetic_ = false, json_ = false;
+
+  std::string name_;     // of the model
+  std::string prompts_;  // where they come from
+  Backend backend_;
+  double bandwidth_ = 0;  // bytes per second
+  std::vector<RungResult> rungs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_bench_ladder_verb() { return std::make_unique<BenchLadder>(); }
+
+}  // namespace slip

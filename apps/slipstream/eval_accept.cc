@@ -1,0 +1,141 @@
+// eval accept: how often drafts are what the model itself would have chosen, along a given text.
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "eval.h"
+#include "eval_drafts.h"
+#include "eval_stats.h"
+#include "run_stats.h"
+#include "text/tokenizer.h"
+
+namespace slip {
+namespace {
+
+// Draft 1 of slot p is judged by the model's choice at position p + 1, draft k by that at p + k.
+// The model has read the text there, so later drafts count where all earlier ones are the text.
+Status judge_window(Session& session, std::span<const int32_t> ids,
+                    std::span<DraftAgreement> places) {
+  session.clear();
+  std::vector<int32_t> choices;
+  SLIP_TRY(const std::vector<float> hidden,
+           feed_for_drafts(session, ids, [&](int64_t, std::span<const float> logits) {
+             choices.push_back(best_token(logits));
+           }));
+  TextDrafts drafts(session);
+  drafts.run(
+      ids, hidden,
+      [&](int64_t slot, int64_t place, std::span<const float> logits) -> std::optional<int32_t> {
+        const int32_t draft = drafts.best(logits);
+        const size_t judge = size_t(slot + 1 + place), token = judge + 1;
+        ++places[size_t(place)].judged;
+        if (draft == choices[judge]) ++places[size_t(place)].agreed;
+        const bool goes_on = size_t(place) + 1 < places.size() && token < ids.size();
+        if (!goes_on || draft != ids[token]) return std::nullopt;
+        return draft;
+      });
+  return {};
+}
+
+class EvalAccept : public Verb {
+ public:
+  EvalAccept() : flags_("eval accept", "How often drafts are the model's own choice") {
+    model_.add_to(flags_);
+    drafter_.add_drafter_to(flags_);
+    flags_.option("--ids", &ids_, "FILE", "A JSON list of token ids, or a list of such lists");
+    flags_.option("--text", &text_, "FILE", "A text instead");
+    flags_.option("--drafts", &drafts_, "K", "Drafts in a row");
+    flags_.option("--window", &window_, "N", "Tokens per window; each starts from nothing");
+    flags_.flag("--json", &json_, "Print a JSON object");
+    flags_.footer(
+        "Reads the text, drafts at every place of it and compares with what the model would have\n"
+        "chosen there. A draft behind others counts where those are the text. With sampling, and\n"
+        "where a model is surer of its own text than of others', acceptance differs: run --stats.");
+  }
+  Flags& flags() override { return flags_; }
+
+  Result<int> run() override {
+    if (ids_.empty() == text_.empty()) return error("one of --ids and --text is needed");
+    if (drafts_ < 1 || drafts_ > kMaxDrafts)
+      return error("--drafts is 1 to ", kMaxDrafts, ", not ", drafts_);
+    if (window_ < 2) return error("--window must be at least 2, not ", window_);
+    SLIP_TRY_STATUS(drafter_.check());
+    SLIP_TRY(const std::vector<std::vector<int32_t>> lists, read_lists());
+    const auto windows = windows_of(lists, window_);
+    if (windows.empty())
+      return error(ids_, text_, ": drafting needs at least two tokens, which this does not have");
+    SLIP_TRY(
+        Evaluation evaluation,
+        load_for_evaluation(model_, {.context = window_, .with_mtp = true, .drafter = &drafter_}));
+    if (!evaluation.engine->model().info().has_mtp)
+      return error("the checkpoint has no MTP layer (tensors mtp.*), so nothing can be drafted");
+
+    const Stopwatch clock;
+    const auto progress = progress_line("window");
+    Session session(*evaluation.engine);
+    places_.resize(size_t(drafts_));
+    for (size_t i = 0; i < windows.size(); ++i) {
+      SLIP_TRY_STATUS(judge_window(session, windows[i], places_));
+      tokens_ += int64_t(windows[i].size());
+      progress(int64_t(i) + 1, int64_t(windows.size()));
+    }
+    if (json_) {
+      print_json(clock.seconds());
+    } else {
+      print_table(clock.seconds());
+    }
+    return 0;
+  }
+
+ private:
+  Result<std::vector<std::vector<int32_t>>> read_lists() const {
+    if (text_.empty()) return read_id_lists(ids_);
+    SLIP_TRY(const std::filesystem::path folder, locate_model(model_.model));
+    SLIP_TRY(const Tokenizer tokenizer, Tokenizer::load(folder));
+    SLIP_TRY(const std::string text, read_text_file(text_));
+    return std::vector<std::vector<int32_t>>{tokenizer.encode(text)};
+  }
+
+  double tokens_with(size_t drafts) const {
+    return tokens_per_step(std::span(places_).first(drafts));
+  }
+
+  void print_json(double seconds) const {
+    JsonArray places;
+    for (size_t i = 0; i < places_.size(); ++i)
+      places.push_back(JsonObject{{"place", i + 1},
+                                  {"judged", places_[i].judged},
+                                  {"agreed", places_[i].agreed},
+                                  {"share", places_[i].share()},
+                                  {"tokens_per_step", tokens_with(i + 1)}});
+    const JsonObject report{
+        {"tokens", tokens_}, {"drafts", std::move(places)}, {"seconds", seconds}};
+    std::printf("%s\n", dump_json(report).c_str());
+  }
+
+  void print_table(double seconds) const {
+    std::printf("draft     judged     agreed    share   tokens per step with that many\n");
+    for (size_t i = 0; i < places_.size(); ++i)
+      std::printf("%5zu %10s %10s   %4.1f %%   %.2f\n", i + 1,
+                  with_commas(places_[i].judged).c_str(), with_commas(places_[i].agreed).c_str(),
+                  100 * places_[i].share(), tokens_with(i + 1));
+    std::printf("%s tokens in %.1f s\n", with_commas(tokens_).c_str(), seconds);
+  }
+
+  Flags flags_;
+  ModelFlags model_;
+  SpeculateFlags drafter_;
+  std::string ids_, text_;
+  int64_t drafts_ = 2, window_ = 1024;
+  bool json_ = false;
+
+  std::vector<DraftAgreement> places_;
+  int64_t tokens_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_eval_accept_verb() { return std::make_unique<EvalAccept>(); }
+
+}  // namespace slip

@@ -1,0 +1,117 @@
+#include "eval_drafts.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "eval_stats.h"
+
+namespace slip {
+namespace {
+
+// Slots whose first drafts are computed together. A coded cache keeps the page being filled as it
+// is and all earlier ones as codes, so what is to be overwritten must not leave its page.
+constexpr int64_t kBlock = kPageLen;
+
+Tensor f32(const Shape& shape) { return Tensor(Device::cpu, DType::f32, shape); }
+
+}  // namespace
+
+Result<std::vector<float>> feed_for_drafts(
+    Session& session, std::span<const int32_t> ids,
+    const std::function<void(int64_t position, std::span<const float> logits)>& each) {
+  std::vector<float> hidden;
+  hidden.reserve(ids.size() * size_t(session.engine().model().info().hidden));
+  SLIP_TRY_STATUS(session.feed_each(
+      ids, [&](int64_t position, std::span<float> logits, std::span<const float> row) {
+        each(position, logits);
+        hidden.insert(hidden.end(), row.begin(), row.end());
+      }));
+  return hidden;
+}
+
+TextDrafts::TextDrafts(Session& session) : session_(session), model_(session.engine().model()) {
+  const ModelInfo& info = model_.info();
+  check(info.has_mtp && model_.max_rows() >= kBlock, "a model that cannot draft ", kBlock, " rows");
+  const auto tokens = int64_t(model_.draft_tokens().size());
+  rows_.resize(size_t(kBlock));
+  std::iota(rows_.begin(), rows_.end(), int64_t(0));
+  ids_ = Tensor(Device::cpu, DType::i32, {kBlock});
+  hidden_ = f32({kBlock, info.hidden});
+  passed_ = f32({kBlock, info.hidden});
+  logits_ = f32({kBlock, tokens > 0 ? tokens : info.vocabulary});
+}
+
+int32_t TextDrafts::best(std::span<const float> logits) const {
+  const std::span<const int32_t> tokens = model_.draft_tokens();
+  const int32_t column = best_token(logits);
+  return tokens.empty() ? column : tokens[size_t(column)];
+}
+
+void TextDrafts::run(std::span<const int32_t> ids, std::span<const float> hidden,
+                     const Follow& follow) {
+  const int64_t slots = int64_t(ids.size()) - 1, width = model_.info().hidden;
+  for (int64_t start = 0; start < slots; start += kBlock) {
+    const int64_t rows = std::min(kBlock, slots - start);
+    const auto first_drafts = [&](Logits wanted) {
+      std::copy_n(ids.begin() + start + 1, rows, ids_.view.i32());
+      std::copy_n(hidden.begin() + start * width, rows * width, hidden_.view.f32());
+      pass(0, rows, start, hidden_.view, wanted);
+    };
+    first_drafts(Logits::all);
+    // Later drafts of slot p see the first-draft keys of slots 0..p and write their own over those
+    // behind; from the back, nothing is overwritten before it was used.
+    bool overwritten = false;
+    for (int64_t row = rows - 1; row >= 0; --row)
+      overwritten |= follow_slot(row, start + row, follow);
+    // The next block must see first-draft keys again.
+    if (overwritten && start + rows < slots) first_drafts(Logits::none);
+  }
+}
+
+bool TextDrafts::follow_slot(int64_t row, int64_t slot, const Follow& follow) {
+  std::optional<int32_t> token = follow(slot, 0, logits_of(row));
+  const bool goes_on = token.has_value();
+  for (int64_t place = 1; token; ++place) {
+    ids_.view.i32()[row] = *token;
+    pass(row, 1, slot + place, passed_.view, Logits::all);
+    token = follow(slot, place, logits_of(row));
+  }
+  return goes_on;
+}
+
+void TextDrafts::pass(int64_t first, int64_t rows, int64_t start, const View& hidden,
+                      Logits wanted) {
+  const Span span{.first_row = 0,
+                  .rows = rows,
+                  .start = start,
+                  .state_slot = session_.state_slot(),
+                  .pages = session_.pages()};
+  DraftStep step{.ids = ids_.view.slice(first, rows),
+                 .hidden = hidden.slice(first, rows),
+                 .spans = {&span, 1},
+                 .outputs = {},
+                 .logits = {},
+                 .next_hidden = {}};
+  if (wanted == Logits::all) {
+    step.outputs = std::span(rows_).first(size_t(rows));
+    step.logits = logits_.view.slice(first, rows);
+    step.next_hidden = passed_.view.slice(first, rows);
+  }
+  model_.draft(step, session_.engine().cache());
+}
+
+std::span<const float> TextDrafts::logits_of(int64_t row) const {
+  const View logits = logits_.view.slice(row, 1);
+  return {logits.f32(), size_t(logits.count())};
+}
+
+double tokens_per_step(std::span<const DraftAgreement> places) {
+  double tokens = 1, chance = 1;
+  for (const DraftAgreement& place : places) {
+    chance *= place.share();
+    tokens += chance;
+  }
+  return tokens;
+}
+
+}  // namespace slip

@@ -1,0 +1,166 @@
+// eval kl: what a coarser cache, coarser weights or another checkpoint does to the distribution.
+#include <cmath>
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "eval.h"
+#include "eval_stats.h"
+#include "run_stats.h"
+
+namespace slip {
+namespace {
+
+// Two models over the same text.
+class Comparison {
+ public:
+  Comparison(Engine& reference, Engine& candidate) : reference_(reference), candidate_(candidate) {}
+
+  Status add_window(std::span<const int32_t> ids) {
+    reference_.clear();
+    candidate_.clear();
+    // In pieces, so that only these many rows of the vocabulary's width are kept.
+    constexpr size_t kRows = 64;
+    for (size_t begin = 0; begin < ids.size(); begin += kRows)
+      SLIP_TRY_STATUS(add_piece(ids, begin, std::min(kRows, ids.size() - begin)));
+    return {};
+  }
+
+  int64_t positions() const { return int64_t(divergences_.size()); }
+  int64_t predicted() const { return predicted_; }
+  double mean_kl() const {
+    double sum = 0;
+    for (const double divergence : divergences_) sum += divergence;
+    return sum / double(positions());
+  }
+  double kl_quantile(double share) const { return quantile(divergences_, share); }
+  double agreement() const { return double(agreed_) / double(positions()); }
+  double reference_perplexity() const { return std::exp(reference_nll_ / double(predicted_)); }
+  double candidate_perplexity() const { return std::exp(candidate_nll_ / double(predicted_)); }
+  double perplexity_change() const {
+    return std::expm1((candidate_nll_ - reference_nll_) / double(predicted_));
+  }
+
+ private:
+  Status add_piece(std::span<const int32_t> ids, size_t begin, size_t count) {
+    const std::span<const int32_t> piece = ids.subspan(begin, count);
+    kept_.clear();
+    SLIP_TRY_STATUS(
+        reference_.feed_each(piece, [&](int64_t, std::span<float> logits, std::span<const float>) {
+          kept_.insert(kept_.end(), logits.begin(), logits.end());
+        }));
+    return candidate_.feed_each(
+        piece, [&](int64_t position, std::span<float> logits, std::span<const float>) {
+          const size_t row = size_t(position) - begin;
+          const auto next = size_t(position) + 1;
+          compare(std::span(kept_).subspan(row * logits.size(), logits.size()), logits,
+                  next < ids.size() ? std::optional(ids[next]) : std::nullopt);
+        });
+  }
+
+  void compare(std::span<const float> reference, std::span<const float> candidate,
+               std::optional<int32_t> next) {
+    divergences_.push_back(kl_divergence(reference, candidate));
+    agreed_ += best_token(reference) == best_token(candidate);
+    if (!next) return;
+    ++predicted_;
+    reference_nll_ += negative_log_likelihood(reference, *next);
+    candidate_nll_ += negative_log_likelihood(candidate, *next);
+  }
+
+  Session reference_, candidate_;
+  std::vector<float> kept_;          // [rows, vocabulary], the reference's logits of a piece
+  std::vector<double> divergences_;  // of each position
+  int64_t agreed_ = 0, predicted_ = 0;
+  double reference_nll_ = 0, candidate_nll_ = 0;
+};
+
+class EvalKl : public Verb {
+ public:
+  EvalKl() : flags_("eval kl", "How far a coarser cache or coarser weights move the model") {
+    model_.add_to(flags_);
+    flags_.option("--ids", &ids_, "FILE", "A JSON list of token ids, or a list of such lists");
+    flags_.option("--against", &against_, "RECIPE", "--kv-cache of the model to compare with");
+    flags_.option("--reference-model", &reference_model_, "MODEL",
+                  "Compare with this checkpoint; without it with the same one");
+    flags_.option("--window", &window_, "N", "Tokens per window; each starts from nothing");
+    flags_.flag("--json", &json_, "Print a JSON object");
+    flags_.footer(
+        "The model is loaded twice: as the flags say, and as a reference with the weights as in\n"
+        "the files. Examples:\n"
+        "  slipstream eval kl -m DIR --ids text.json --kv-cache k4v4\n"
+        "  slipstream eval kl -m DIR --ids text.json --head int8 --against bf16 --kv-cache bf16\n"
+        "  slipstream eval kl -m INT4_DIR --ids text.json --reference-model BF16_DIR");
+  }
+  Flags& flags() override { return flags_; }
+
+  Result<int> run() override {
+    if (ids_.empty()) return error("--ids is needed");
+    if (window_ < 2) return error("--window must be at least 2, not ", window_);
+    SLIP_TRY(const std::vector<std::vector<int32_t>> lists, read_id_lists(ids_));
+    const auto windows = windows_of(lists, window_);
+    if (windows.empty()) return error(ids_, ": nothing to predict");
+    ModelFlags plain = model_;
+    plain.kv_cache = against_;
+    plain.head = plain.shared_experts = "keep";
+    if (!reference_model_.empty()) plain.model = reference_model_;
+
+    SLIP_TRY(const Backend backend, make_backend(model_));
+    SLIP_TRY(const auto reference, load_engine(backend, plain, {.context = window_}));
+    SLIP_TRY(const auto candidate, load_engine(backend, model_, {.context = window_}));
+    const int64_t vocabulary = candidate->model().info().vocabulary;
+    if (const int64_t other = reference->model().info().vocabulary; other != vocabulary)
+      return error("only models of one vocabulary can be compared: the reference has ", other,
+                   " tokens, the model ", vocabulary);
+
+    const Stopwatch clock;
+    const auto progress = progress_line("window");
+    Comparison comparison(*reference, *candidate);
+    for (size_t i = 0; i < windows.size(); ++i) {
+      SLIP_TRY_STATUS(comparison.add_window(windows[i]));
+      progress(int64_t(i) + 1, int64_t(windows.size()));
+    }
+    if (json_) {
+      print_json(comparison, clock.seconds());
+    } else {
+      print_text(comparison, clock.seconds());
+    }
+    return 0;
+  }
+
+ private:
+  static void print_json(const Comparison& comparison, double seconds) {
+    const JsonObject report{{"positions", comparison.positions()},
+                            {"mean_kl", comparison.mean_kl()},
+                            {"kl_99th_percentile", comparison.kl_quantile(0.99)},
+                            {"top1_agreement", comparison.agreement()},
+                            {"predicted", comparison.predicted()},
+                            {"reference_perplexity", comparison.reference_perplexity()},
+                            {"perplexity", comparison.candidate_perplexity()},
+                            {"perplexity_change_percent", 100 * comparison.perplexity_change()},
+                            {"seconds", seconds}};
+    std::printf("%s\n", dump_json(report).c_str());
+  }
+
+  static void print_text(const Comparison& comparison, double seconds) {
+    std::printf("KL(reference || model)  mean %.6f nats, 99th percentile %.6f\n",
+                comparison.mean_kl(), comparison.kl_quantile(0.99));
+    std::printf("same first choice       %.2f %%\n", 100 * comparison.agreement());
+    std::printf("perplexity              %.4f, reference %.4f: %+.3f %%\n",
+                comparison.candidate_perplexity(), comparison.reference_perplexity(),
+                100 * comparison.perplexity_change());
+    std::printf("%s positions in %.1f s\n", with_commas(comparison.positions()).c_str(), seconds);
+  }
+
+  Flags flags_;
+  ModelFlags model_;
+  std::string ids_, against_ = "f32", reference_model_;
+  int64_t window_ = 1024;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_eval_kl_verb() { return std::make_unique<EvalKl>(); }
+
+}  // namespace slip

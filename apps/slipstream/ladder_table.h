@@ -1,0 +1,19 @@
+// The ladder's figures as columns of text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ladder_result.h"
+
+namespace slip {
+
+enum class TableStyle : uint8_t { plain, markdown };
+
+// A line per rung. With `simulated`, every line says so.
+std::string ladder_table(const std::vector<RungResult>& rungs, TableStyle style, bool simulated);
+
+// "1.52x"
+std::string describe_gain(double gain);
+
+}  // namespace slip
