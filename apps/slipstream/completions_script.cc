@@ -13,9 +13,9 @@ std::string second_word(const std::string& name) {
   return blank == std::string::npos ? "" : name.substr(blank + 1);
 }
 
-std::string joined(const std::vector<std::string>& words) {
+std::string joined(const std::vector<std::string>& words, const std::string& separator = " ") {
   std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
   return text;
 }
 
@@ -40,6 +40,12 @@ std::vector<std::string> first_words(const std::vector<VerbToComplete>& verbs) {
   return words;
 }
 
+// "bench" is a verb although "bench ladder" is one: what follows it may be something else.
+bool stands_alone(const std::string& word, const std::vector<VerbToComplete>& verbs) {
+  return std::any_of(verbs.begin(), verbs.end(),
+                     [&](const VerbToComplete& verb) { return verb.name == word; });
+}
+
 // What stands between single quotes in a shell script.
 std::string quoted(const std::string& text) {
   std::string out = "'";
@@ -61,9 +67,11 @@ std::string bash_script(const std::vector<VerbToComplete>& verbs) {
       "  case $verb in\n";
   for (const auto& [first, seconds] : tree(verbs))
     if (!seconds.empty())
-      out += "    " + first + ")\n      if [ \"$COMP_CWORD\" -eq 2 ]; then\n" +
-             "        COMPREPLY=($(compgen -W \"" + joined(seconds) + "\" -- \"$word\"))\n" +
-             "        return\n      fi\n      verb=\"$verb ${COMP_WORDS[2]}\" ;;\n";
+      out += "    " + first + ")\n      if [[ $COMP_CWORD -eq 2 && $word != -* ]]; then\n" +
+             "        COMPREPLY=($(compgen " + (stands_alone(first, verbs) ? "-f " : "") + "-W \"" +
+             joined(seconds) + "\" -- \"$word\"))\n        return\n      fi\n" +
+             "      case ${COMP_WORDS[2]} in\n        " + joined(seconds, " | ") +
+             ") verb=\"$verb ${COMP_WORDS[2]}\" ;;\n      esac ;;\n";
   out += "  esac\n  case $verb in\n";
   for (const VerbToComplete& verb : verbs)
     out += "    " + quoted(verb.name) + ") flags=\"" + joined(verb.flags) + "\" ;;\n";
@@ -92,8 +100,10 @@ std::string zsh_script(const std::vector<VerbToComplete>& verbs) {
       "  case $verb in\n";
   for (const auto& [first, seconds] : tree(verbs))
     if (!seconds.empty())
-      out += "    " + first + ")\n      if (( CURRENT == 3 )); then\n        compadd -- " +
-             joined(seconds) + "\n        return\n      fi\n      verb=\"$verb $words[3]\" ;;\n";
+      out += "    " + first + ")\n      if (( CURRENT == 3 )) && [[ $words[3] != -* ]]; then\n" +
+             (stands_alone(first, verbs) ? "        _files\n" : "") + "        compadd -- " +
+             joined(seconds) + "\n        return\n      fi\n      case $words[3] in\n        " +
+             joined(seconds, " | ") + ") verb=\"$verb $words[3]\" ;;\n      esac ;;\n";
   out +=
       "  esac\n"
       "  if [[ $words[CURRENT] != -* ]]; then\n"
@@ -115,22 +125,27 @@ std::string fish_script(const std::vector<VerbToComplete>& verbs) {
   std::map<std::string, std::string> summaries;
   for (const VerbToComplete& verb : verbs) summaries[verb.name] = verb.summary;
   const std::string nothing = "complete -c slipstream -n __fish_use_subcommand -f -a ";
+  const std::string after = "complete -c slipstream -n ", seen = "__fish_seen_subcommand_from ";
+  std::map<std::string, std::string> others;  // behind a first word alone
   for (const auto& [first, seconds] : tree(verbs)) {
-    out += nothing + first;
-    if (seconds.empty()) out += " -d " + quoted(summaries[first]);
-    out += "\n";
+    const bool alone = stands_alone(first, verbs);
+    out += nothing + first + (alone ? " -d " + quoted(summaries[first]) : "") + "\n";
     if (seconds.empty()) continue;
-    out += "complete -c slipstream -n '__fish_seen_subcommand_from " + first +
-           "; and not __fish_seen_subcommand_from " + joined(seconds) + "' -f -a " +
-           quoted(joined(seconds)) + "\n";
+    others[first] = seen + first + "; and not " + seen + joined(seconds);
+    out += after + quoted(others[first]) + (alone ? " -a " : " -f -a ") + quoted(joined(seconds)) +
+           "\n";
   }
   for (const VerbToComplete& verb : verbs) {
-    std::string condition = "__fish_seen_subcommand_from " + first_word(verb.name);
-    if (const std::string second = second_word(verb.name); !second.empty())
-      condition += "; and __fish_seen_subcommand_from " + second;
+    const std::string first = first_word(verb.name), second = second_word(verb.name);
+    std::string condition = seen + first;
+    if (!second.empty()) {
+      condition += "; and " + seen + second;
+    } else if (others.contains(first)) {
+      condition = others[first];
+    }
     for (const std::string& flag : verb.flags) {
       const bool is_long = flag.starts_with("--");
-      out += "complete -c slipstream -n " + quoted(condition) + (is_long ? " -l " : " -s ") +
+      out += after + quoted(condition) + (is_long ? " -l " : " -s ") +
              flag.substr(is_long ? 2 : 1) + "\n";
     }
   }

@@ -53,13 +53,12 @@ constexpr const char* kStyle =
     "  .quiet { fill: #59636e; }\n"
     "  .bar { fill: #7aa7d9; }\n"
     "  .last { fill: #1f6feb; }\n"
-    "  .baseline { stroke: #8c959f; stroke-dasharray: 3 4; }\n"
+    "  .mark { stroke: #ffffff; stroke-opacity: 0.7; stroke-dasharray: 3 3; }\n"
     "  @media (prefers-color-scheme: dark) {\n"
     "    text { fill: #e6edf3; }\n"
     "    .quiet { fill: #9198a1; }\n"
     "    .bar { fill: #33598a; }\n"
     "    .last { fill: #58a6ff; }\n"
-    "    .baseline { stroke: #6e7681; }\n"
     "  }\n"
     "</style>\n";
 
@@ -87,17 +86,12 @@ std::string bar_chart(const std::vector<Bar>& bars, int columns) {
 
 std::string svg_chart(const std::vector<Bar>& bars, const ChartTexts& texts) {
   const double scale = kLongestBar / largest(bars);
-  const double end = kHead + kPitch * double(bars.size());
-  const double height = end + kMargin;
+  const double height = kHead + kPitch * double(bars.size()) + kMargin;
   std::string svg = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", kWidth, " ",
                         height, "\" width=\"", kWidth, "\" height=\"", height, "\" role=\"img\">\n",
                         "<title>", escaped(texts.title), "</title>\n", kStyle);
   svg += svg_text(kMargin, 30, " class=\"title\"", texts.title);
   svg += svg_text(kMargin, 52, " class=\"quiet\"", texts.subtitle);
-  // What every later bar is compared with.
-  const double baseline = kBarsBegin + bars.front().value * scale;
-  svg += cat("<line class=\"baseline\" x1=\"", baseline, "\" y1=\"", kHead - 6, "\" x2=\"",
-             baseline, "\" y2=\"", end - 6, "\"/>\n");
   double y = kHead;
   for (const Bar& bar : bars) {
     const double length = bar.value * scale;
@@ -105,6 +99,11 @@ std::string svg_chart(const std::vector<Bar>& bars, const ChartTexts& texts) {
     svg += svg_text(kBarsBegin - 12, line, " text-anchor=\"end\"", bar.name);
     svg += cat("<rect class=\"", &bar == &bars.back() ? "bar last" : "bar", "\" x=\"", kBarsBegin,
                "\" y=\"", y, "\" width=\"", length, "\" height=\"", kBarHeight, "\" rx=\"3\"/>\n");
+    // Where the baseline ends, on bars that go beyond it.
+    const double mark = kBarsBegin + bars.front().value * scale;
+    if (bar.value > bars.front().value)
+      svg += cat("<line class=\"mark\" x1=\"", mark, "\" y1=\"", y, "\" x2=\"", mark, "\" y2=\"",
+                 y + kBarHeight, "\"/>\n");
     svg += svg_text(kBarsBegin + length + 8, line, "", bar.label);
     y += kPitch;
   }

@@ -111,7 +111,8 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
   GenerateRequest request = options.sampling.request(model.defaults());
   request.prompt = prompt.ids;
   const int64_t room = request.max_tokens >= 0 ? request.max_tokens : kAnswerRoom;
-  SLIP_TRY_STATUS(model.load(options.model, options.speculation, int64_t(prompt.ids.size()) + room));
+  SLIP_TRY_STATUS(
+      model.load(options.model, options.speculation, int64_t(prompt.ids.size()) + room));
 
   int write_error = 0;
   AnswerPrinter printer(print_style(options, terminal), [&](std::string_view piece) {

@@ -14,9 +14,7 @@ Decoder::Decoder(Session& session, Sampler& sampler, DraftLength* length)
   counts_.accepted_at.resize(size_t(most));
 }
 
-std::span<float> Decoder::logits() {
-  return row_ < 0 ? session_.logits() : session_.logits(row_);
-}
+std::span<float> Decoder::logits() { return row_ < 0 ? session_.logits() : session_.logits(row_); }
 
 std::optional<int32_t> Decoder::draft() const {
   const auto next = size_t(row_ + 1);

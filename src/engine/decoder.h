@@ -13,7 +13,7 @@ namespace slip {
 
 // What came of the drafts, per place in the draft: place 0 is the first.
 struct DraftCounts {
-  int64_t steps = 0;  // passes of the model
+  int64_t steps = 0;                  // passes of the model
   int64_t made = 0;                   // passes of the drafting layer
   int64_t drafted = 0, accepted = 0;  // tokens that were verified, and were right
   // Drafts behind a wrong one are not judged.

@@ -56,8 +56,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
   SLIP_TRY(engine->plan_, plan_settled(source, options, ops));
   SLIP_TRY(engine->model_,
            source.load(model_options(options, engine->plan_.context), ops, pool, progress));
-  engine->cache_ = std::make_unique<Cache>(
-      engine->model_->cache_specs(), engine->plan_.cache_format, engine->plan_.cache_size());
+  engine->cache_ = std::make_unique<Cache>(engine->model_->cache_specs(),
+                                           engine->plan_.cache_format, engine->plan_.cache_size());
   const ModelInfo& info = engine->model_->info();
   engine->max_drafts_ = drafts(info, options) ? options.max_drafts : 0;
   engine->ids_ = Tensor(Device::cpu, DType::i32, {options.max_rows});

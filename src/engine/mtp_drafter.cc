@@ -111,8 +111,7 @@ bool MtpDrafter::run(const View& hidden, const View& ids, int64_t start, Logits 
 std::span<float> MtpDrafter::logits() {
   const std::span<const int32_t> tokens = model_.draft_tokens();
   if (tokens.empty()) return {logits_.view.f32(), size_t(logits_.view.count())};
-  for (size_t i = 0; i < tokens.size(); ++i)
-    spread_.view.f32()[tokens[i]] = logits_.view.f32()[i];
+  for (size_t i = 0; i < tokens.size(); ++i) spread_.view.f32()[tokens[i]] = logits_.view.f32()[i];
   return {spread_.view.f32(), size_t(spread_.view.count())};
 }
 

@@ -24,8 +24,8 @@ class MtpDrafter {
   // These tokens, with these hidden states [rows, hidden], are now part of the sequence.
   void follow(const View& hidden, std::span<const int32_t> ids);
 
-  // Logits over the vocabulary for the token that follows `next`, which itself follows the sequence.
-  // Empty when the cache has no room.
+  // Logits over the vocabulary for the token that follows `next`, which itself follows the
+  // sequence. Empty when the cache has no room.
   std::span<float> draft_after(int32_t next);
 
   // The same for the token that follows `draft`, the one just drafted.
@@ -43,8 +43,8 @@ class MtpDrafter {
   Cache& cache_;
   SequenceId sequence_;
 
-  // Slots next_slot_, next_slot_ + 1, ... whose keys are not in the cache yet. The last hidden state
-  // still waits for the token that follows it.
+  // Slots next_slot_, next_slot_ + 1, ... whose keys are not in the cache yet. The last hidden
+  // state still waits for the token that follows it.
   int64_t next_slot_ = 0;
   int64_t complete_ = 0;
   bool open_ = false;

@@ -70,8 +70,7 @@ TEST(DraftLength, AutomaticComesCloseToTheBestFixedLength) {
 }
 
 TEST(DraftLength, GivesUpWhereNothingIsRightAndTriesAgain) {
-  const World world{
-      .chance = 0, .row_seconds = 0.2, .first_row_seconds = 1, .draft_seconds = 0.2};
+  const World world{.chance = 0, .row_seconds = 0.2, .first_row_seconds = 1, .draft_seconds = 0.2};
   const Course course = live(DraftLength::automatic(8), world);
   EXPECT_LT(course.drafts, 0.1);
   EXPECT_GT(course.drafts, 0.0) << "it must notice when the text becomes easy";

@@ -67,8 +67,9 @@ class Rollback : public ::testing::TestWithParam<Case> {
       const Cache::Layer& layer = model_.engine().cache().layer(i);
       if (!layer.state.empty()) {
         append(layer.state);
-        append(layer.conv_tail.slice(0, 1).reshaped({layer.conv_tail.count()}).first(
-            layer.conv_tail.shape[2] * (layer.conv_tail.shape[1] - kDrafts - 1)));
+        append(layer.conv_tail.slice(0, 1)
+                   .reshaped({layer.conv_tail.count()})
+                   .first(layer.conv_tail.shape[2] * (layer.conv_tail.shape[1] - kDrafts - 1)));
         continue;
       }
       // Whole pages; the last, half full one shows in the logits.
@@ -81,11 +82,10 @@ class Rollback : public ::testing::TestWithParam<Case> {
     return bytes;
   }
 
-  LoadedModel model_{minnow_folder(),
-                     GetParam().backend,
-                     {.context = 640,
-                      .max_drafts = kDrafts,
-                      .kv = parse_kv_recipe(GetParam().recipe).value()}};
+  LoadedModel model_{
+      minnow_folder(),
+      GetParam().backend,
+      {.context = 640, .max_drafts = kDrafts, .kv = parse_kv_recipe(GetParam().recipe).value()}};
 };
 
 TEST_P(Rollback, RejectedTokensLeaveNoTrace) {

@@ -49,17 +49,29 @@ struct Sequences {
 };
 
 void write_value(const View& view, int64_t index, float value) {
-  if (view.dtype == DType::bf16) {
-    view.as<uint16_t>(DType::bf16)[index] = float_to_bf16(value);
-  } else {
-    view.f32()[index] = value;
+  switch (view.dtype) {
+    case DType::bf16: view.as<uint16_t>(DType::bf16)[index] = float_to_bf16(value); break;
+    case DType::fp8_e4m3: view.as<uint8_t>(DType::fp8_e4m3)[index] = float_to_fp8(value); break;
+    default: view.f32()[index] = value;
   }
+}
+
+float read_value(const View& view, int64_t index) {
+  switch (view.dtype) {
+    case DType::bf16: return bf16_to_float(view.as<uint16_t>(DType::bf16)[index]);
+    case DType::fp8_e4m3: return fp8_to_float(view.as<uint8_t>(DType::fp8_e4m3)[index]);
+    default: return view.f32()[index];
+  }
+}
+
+KvCodec codec_of(DType dtype) {
+  return dtype == DType::bf16 ? KvCodec::bf16 : dtype == DType::f32 ? KvCodec::f32 : KvCodec::fp8;
 }
 
 struct Cache {
   Guarded keys, values;
   KvPages pages() const {
-    const KvCodec codec = keys.view().dtype == DType::bf16 ? KvCodec::bf16 : KvCodec::f32;
+    const KvCodec codec = codec_of(keys.view().dtype);
     return {keys, values, {codec, codec}};
   }
 
@@ -84,9 +96,11 @@ struct Cache {
 };
 
 constexpr HeadShape kHeadShapes[] = {
-    {1, 1, 8, 4, DType::f32},     {4, 2, 16, 16, DType::f32},  {6, 2, 33, 5, DType::f32},
-    {8, 2, 64, 16, DType::bf16},  {3, 1, 17, 16, DType::bf16}, {16, 2, 256, 32, DType::bf16},
-    {4, 4, 128, 64, DType::bf16},
+    {1, 1, 8, 4, DType::f32},        {4, 2, 16, 16, DType::f32},
+    {6, 2, 33, 5, DType::f32},       {8, 2, 64, 16, DType::bf16},
+    {3, 1, 17, 16, DType::bf16},     {16, 2, 256, 32, DType::bf16},
+    {4, 4, 128, 64, DType::bf16},    {8, 2, 64, 16, DType::fp8_e4m3},
+    {3, 1, 17, 16, DType::fp8_e4m3}, {16, 2, 256, 64, DType::fp8_e4m3},
 };
 
 std::string describe(const HeadShape& s) {
@@ -213,14 +227,22 @@ TEST_P(AttentionEqual, EqualScoresAreTheExactMean) {
 
 std::vector<float> as_floats(const View& view) {
   std::vector<float> floats;
-  for (int64_t i = 0; i < view.count(); ++i)
-    floats.push_back(view.dtype == DType::bf16 ? bf16_to_float(view.as<uint16_t>(DType::bf16)[i])
-                                               : view.f32()[i]);
+  for (int64_t i = 0; i < view.count(); ++i) floats.push_back(read_value(view, i));
   return floats;
 }
 
-// Values are stored as they are; keys may differ by the rounding of the float and, in bf16, by
-// which of two neighbours that falls to. What was NaN, because it belongs to nobody, still is.
+// Twice the rounding error of a stored number.
+double neighbour_distance(DType dtype, float value) {
+  const double magnitude = std::fabs(double(value));
+  switch (dtype) {
+    case DType::bf16: return 2 * unit_roundoff<7> * magnitude;
+    case DType::fp8_e4m3: return std::max(2 * unit_roundoff<3> * magnitude, 0x1p-9);
+    default: return 0;
+  }
+}
+
+// Values are stored as they are; keys may differ by the rounding of the float and, in bf16 and fp8,
+// by which of two neighbours that falls to. What was NaN, because it belongs to nobody, still is.
 void expect_caches(const Cache& got, const Cache& right, double error, const std::string& what) {
   EXPECT_EQ(
       std::memcmp(got.values.view().data, right.values.view().data, right.values.view().bytes()), 0)
@@ -228,14 +250,12 @@ void expect_caches(const Cache& got, const Cache& right, double error, const std
   const std::vector<float> ours = as_floats(got.keys), expected = as_floats(right.keys);
   std::vector<float> written, expected_written;
   std::vector<double> allowed;
-  const bool is_bf16 = right.keys.view().dtype == DType::bf16;
   for (size_t i = 0; i < ours.size(); ++i) {
     ASSERT_EQ(std::isnan(ours[i]), std::isnan(expected[i])) << what << ", key value " << i;
     if (std::isnan(ours[i])) continue;
     written.push_back(ours[i]);
     expected_written.push_back(expected[i]);
-    allowed.push_back(error +
-                      (is_bf16 ? 2 * unit_roundoff<7> * std::fabs(double(expected[i])) : 0));
+    allowed.push_back(error + neighbour_distance(right.keys.view().dtype, expected[i]));
   }
   expect_within(written, expected_written, allowed, what + ", keys");
 }

@@ -54,11 +54,16 @@ void CpuOps::attend_split(const TileAttention& attend, const Span& span) {
                        TileScratch::at(thread_scratch(thread).data(), attend.head_dim()),
                        part(kv_head, segment));
   });
-  for (int64_t kv_head = 0; kv_head < attend.kv_heads(); ++kv_head) {
-    for (int64_t segment = 1; segment < segments; ++segment)
-      attend.merge(part(kv_head, segment), queries, part(kv_head, 0));
-    attend.finish({&span, 0, span.rows, kv_head}, part(kv_head, 0));
-  }
+  for_rows(attend.kv_heads() * span.rows, attend.kv_heads() * segments * part_values,
+           [&](int64_t item) {
+             const int64_t kv_head = item / span.rows, row = item % span.rows;
+             const auto row_part = [&](int64_t segment) {
+               return part(kv_head, segment).from(row * attend.group(), attend.head_dim());
+             };
+             for (int64_t segment = 1; segment < segments; ++segment)
+               attend.merge(row_part(segment), attend.group(), row_part(0));
+             attend.finish({&span, row, 1, kv_head}, row_part(0));
+           });
 }
 
 void CpuOps::attend_tiles(const TileAttention& attend, const Span& span, int64_t tile_rows) {

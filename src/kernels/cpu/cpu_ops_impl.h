@@ -58,7 +58,7 @@ class CpuOps : public Ops {
   // Codes the pages that a span completes.
   void encode_pages(std::span<const CodedSide, 2> sides, const Span& span);
 
-  // Few rows (decode, verify): threads share kv heads and segments; merging is quick.
+  // Few rows (decode, verify): threads share kv heads and segments, whose sums are merged.
   void attend_split(const TileAttention& attend, const Span& span);
   // Many rows: threads share tiles of them.
   void attend_tiles(const TileAttention& attend, const Span& span, int64_t tile_rows);

@@ -19,6 +19,10 @@ struct Sums {
   float* maximum;      // [queries]
   float* denominator;  // [queries]
   float* out;          // [queries, head_dim], not divided
+
+  Sums from(int64_t query, int64_t head_dim) const {
+    return {maximum + query, denominator + query, out + query * head_dim};
+  }
 };
 
 constexpr int64_t sums_values(int64_t queries, int64_t head_dim) {
@@ -63,7 +67,7 @@ class TileAttention {
   const float* query(const QueryTile& tile, int64_t i) const;
   UncodedRows uncoded_rows(KvSide side, const QueryTile& tile, int64_t position) const;
   void prepare_queries(const QueryTile& tile, const TileScratch& scratch, const Sums& sums) const;
-  // Queries [begin, end) of a tile over a slice of a page, uncoded or coded.
+  // Queries [begin, end) of a tile, over a slice of a page as it is or over a coded page.
   struct Queries {
     int64_t begin, end;
   };

@@ -161,6 +161,28 @@ Result<Config> read_config(const JsonObject& json, const std::string& source) {
   return root.finish(config);
 }
 
+namespace {
+
+// No published model: small enough to read a whole context of 262,144 tokens on a desk.
+Config nano_shape() {
+  Config config;
+  config.family = "qwen3_5";
+  config.vocabulary = 4096;
+  config.max_context = 262144;
+  config.eps = 1e-6f;
+  config.mtp_layers = 1;
+  config.rope.theta = 1e7;
+  config.hidden = 256;
+  config.mlp_width = 512;
+  config.layers = periodic_layers(4, 4);
+  config.attention = {.q_heads = 4, .kv_heads = 1, .head_dim = 64, .rotary_dims = 16};
+  config.delta_net = {
+      .key_heads = 2, .value_heads = 4, .key_dim = 64, .value_dim = 64, .conv_width = 4};
+  return config;
+}
+
+}  // namespace
+
 std::optional<Config> shape_by_name(const std::string& name) {
   struct DenseShape {
     const char* name;
@@ -183,6 +205,7 @@ std::optional<Config> shape_by_name(const std::string& name) {
       {"qwen3.5-122b-a10b", 3072, 1024, 48, 32, 64, 256, 8},
       {"qwen3.5-397b-a17b", 4096, 1024, 60, 32, 64, 512, 10},
   };
+  if (name == "qwen3.5-nano") return nano_shape();
   Config config;
   config.vocabulary = 248320;
   config.max_context = 262144;
@@ -214,7 +237,7 @@ std::optional<Config> shape_by_name(const std::string& name) {
 }
 
 std::vector<std::string> shape_names() {
-  return {"qwen3.5-0.8b", "qwen3.5-2b",      "qwen3.5-4b",        "qwen3.5-9b",
+  return {"qwen3.5-nano", "qwen3.5-0.8b",    "qwen3.5-2b",        "qwen3.5-4b",       "qwen3.5-9b",
           "qwen3.5-27b",  "qwen3.5-35b-a3b", "qwen3.5-122b-a10b", "qwen3.5-397b-a17b"};
 }
 

@@ -92,8 +92,8 @@ inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x
       high[t][0] = _mm512_add_epi32(high[t][0], high[t][j]);
       low[t][0] = _mm512_add_epi32(low[t][0], low[t][j]);
     }
-    out[t] = _mm512_cvtepi32_ps(_mm512_sub_epi32(join_bytes(high[t][0], low[t][0]),
-                                                 _mm512_set1_epi32(128 * sums[t])));
+    out[t] = _mm512_cvtepi32_ps(
+        _mm512_sub_epi32(join_bytes(high[t][0], low[t][0]), _mm512_set1_epi32(128 * sums[t])));
   }
 }
 

@@ -73,14 +73,15 @@ inline void pair_dot(const int16_t* levels, int64_t pairs, const int16_t* x, int
                      F32x16 (&out)[Q][T]) {
   for (int q = 0; q < Q; ++q) {
     for (int t = 0; t < T; ++t) {
-      int32_t total[16] = {};
+      int32_t total[32] = {};  // even and odd ones apart: compilers have vectors for that
       for (int64_t i = 0; i < pairs; ++i) {
         const int16_t* level = levels + (t * pairs + i) * 32;
-        const int32_t x0 = x[q * x_stride + 2 * i], x1 = x[q * x_stride + 2 * i + 1];
-        for (int lane = 0; lane < 16; ++lane)
-          total[lane] += level[2 * lane] * x0 + level[2 * lane + 1] * x1;
+        const int16_t* pair = x + q * x_stride + 2 * i;
+        int16_t both[32];
+        for (int lane = 0; lane < 32; lane += 2) both[lane] = pair[0], both[lane + 1] = pair[1];
+        for (int lane = 0; lane < 32; ++lane) total[lane] += int32_t(level[lane]) * both[lane];
       }
-      out[q][t] = each([&](int lane) { return float(total[lane]); });
+      out[q][t] = each([&](int lane) { return float(total[2 * lane] + total[2 * lane + 1]); });
     }
   }
 }

@@ -41,8 +41,8 @@ struct CodeFields<3> {
   }
 };
 
-// Thirty-two words of codes. Those at the same place of `next` will be read after this matrix: they
-// are asked for now and arrive while the levels are multiplied.
+// Where codes are read. Those at the same place of `next` will be read after this matrix: they are
+// asked for now and arrive while its levels are multiplied.
 struct CodeReader {
   const uint16_t* words;
   const uint16_t* next;
@@ -52,19 +52,22 @@ struct CodeReader {
   }
 };
 
+template <int kBits, class Book, int... j>
+inline void unpack_group(const uint16_t* words, const Book& book, int16_t* levels,
+                         std::integer_sequence<int, j...>) {
+  (store_words(levels + j * 32, look_up(book, CodeFields<kBits>::template index<j>(words))), ...);
+}
+
 template <int kBits>
-inline void unpack_fields(CodeReader codes, const int8_t* levels_of, int64_t first, int64_t vectors,
+inline void unpack_fields(CodeReader codes, const int8_t* book, int64_t first, int64_t vectors,
                           int16_t* levels) {
   using Fields = CodeFields<kBits>;
-  const auto book = load_book(levels_of);
+  const auto loaded = load_book(book);
   codes.advance(first / Fields::kVectors * Fields::kWords);
   for (int64_t v = 0; v < vectors; v += Fields::kVectors, codes.advance(Fields::kWords)) {
     codes.prefetch(Fields::kWords);
-    [&]<int... j>(std::integer_sequence<int, j...>) {
-      (store_words(levels + (v + j) * 32, look_up(book, Fields::template index<j>(codes.words))),
-       ...);
-    }
-    (std::make_integer_sequence<int, Fields::kVectors>());
+    unpack_group<kBits>(codes.words, loaded, levels + v * 32,
+                        std::make_integer_sequence<int, Fields::kVectors>());
   }
 }
 
