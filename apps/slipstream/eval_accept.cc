@@ -6,37 +6,11 @@
 #include "base/json.h"
 #include "eval.h"
 #include "eval_drafts.h"
-#include "eval_stats.h"
 #include "run_stats.h"
 #include "text/tokenizer.h"
 
 namespace slip {
 namespace {
-
-// Draft 1 of slot p is judged by the model's choice at position p + 1, draft k by that at p + k.
-// The model has read the text there, so later drafts count where all earlier ones are the text.
-Status judge_window(Session& session, std::span<const int32_t> ids,
-                    std::span<DraftAgreement> places) {
-  session.clear();
-  std::vector<int32_t> choices;
-  SLIP_TRY(const std::vector<float> hidden,
-           feed_for_drafts(session, ids, [&](int64_t, std::span<const float> logits) {
-             choices.push_back(best_token(logits));
-           }));
-  TextDrafts drafts(session);
-  drafts.run(
-      ids, hidden,
-      [&](int64_t slot, int64_t place, std::span<const float> logits) -> std::optional<int32_t> {
-        const int32_t draft = drafts.best(logits);
-        const size_t judge = size_t(slot + 1 + place), token = judge + 1;
-        ++places[size_t(place)].judged;
-        if (draft == choices[judge]) ++places[size_t(place)].agreed;
-        const bool goes_on = size_t(place) + 1 < places.size() && token < ids.size();
-        if (!goes_on || draft != ids[token]) return std::nullopt;
-        return draft;
-      });
-  return {};
-}
 
 class EvalAccept : public Verb {
  public:
@@ -50,8 +24,9 @@ class EvalAccept : public Verb {
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
         "Reads the text, drafts at every place of it and compares with what the model would have\n"
-        "chosen there. A draft behind others counts where those are the text. With sampling, and\n"
-        "where a model is surer of its own text than of others', acceptance differs: run --stats.");
+        "chosen there; a draft behind others counts where those are the text. Drafts along a "
+        "model's\n"
+        "own text are right more often: run --stats says how often.");
   }
   Flags& flags() override { return flags_; }
 
@@ -76,7 +51,7 @@ class EvalAccept : public Verb {
     Session session(*evaluation.engine);
     places_.resize(size_t(drafts_));
     for (size_t i = 0; i < windows.size(); ++i) {
-      SLIP_TRY_STATUS(judge_window(session, windows[i], places_));
+      SLIP_TRY_STATUS(judge_drafts(session, windows[i], places_));
       tokens_ += int64_t(windows[i].size());
       progress(int64_t(i) + 1, int64_t(windows.size()));
     }

@@ -105,6 +105,29 @@ std::span<const float> TextDrafts::logits_of(int64_t row) const {
   return {logits.f32(), size_t(logits.count())};
 }
 
+Status judge_drafts(Session& session, std::span<const int32_t> ids,
+                    std::span<DraftAgreement> places) {
+  session.clear();
+  std::vector<int32_t> choices;
+  SLIP_TRY(const std::vector<float> hidden,
+           feed_for_drafts(session, ids, [&](int64_t, std::span<const float> logits) {
+             choices.push_back(best_token(logits));
+           }));
+  TextDrafts drafts(session);
+  drafts.run(
+      ids, hidden,
+      [&](int64_t slot, int64_t place, std::span<const float> logits) -> std::optional<int32_t> {
+        const int32_t draft = drafts.best(logits);
+        const size_t judge = size_t(slot + 1 + place), token = judge + 1;
+        ++places[size_t(place)].judged;
+        if (draft == choices[judge]) ++places[size_t(place)].agreed;
+        const bool goes_on = size_t(place) + 1 < places.size() && token < ids.size();
+        if (!goes_on || draft != ids[token]) return std::nullopt;
+        return draft;
+      });
+  return {};
+}
+
 double tokens_per_step(std::span<const DraftAgreement> places) {
   double tokens = 1, chance = 1;
   for (const DraftAgreement& place : places) {

@@ -58,6 +58,13 @@ struct DraftAgreement {
   double share() const { return judged > 0 ? double(agreed) / double(judged) : 0; }
 };
 
+// Drafts at every place of `ids`, up to `places` in a row, and judges them by the model's own
+// choices: draft 1 of slot p by that at position p + 1, draft k by that at p + k. The model has
+// read the text there, so later drafts count where all earlier ones are the text. Clears the
+// session, whose engine must have an MTP layer.
+Status judge_drafts(Session& session, std::span<const int32_t> ids,
+                    std::span<DraftAgreement> places);
+
 // What a step yields on average if it always makes these drafts: one token of the model's own, and
 // every draft that is right and follows right ones.
 double tokens_per_step(std::span<const DraftAgreement> places);

@@ -1,6 +1,8 @@
 // eval kl: what a coarser cache, coarser weights or another checkpoint does to the distribution.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -53,19 +55,20 @@ class Comparison {
         piece, [&](int64_t position, std::span<float> logits, std::span<const float>) {
           const size_t row = size_t(position) - begin;
           const auto next = size_t(position) + 1;
-          compare(std::span(kept_).subspan(row * logits.size(), logits.size()), logits,
+          const auto kept = std::span(kept_).subspan(row * logits.size(), logits.size());
+          agreed_ += best_token(kept) == best_token(logits);
+          compare(Distribution(kept), Distribution(logits),
                   next < ids.size() ? std::optional(ids[next]) : std::nullopt);
         });
   }
 
-  void compare(std::span<const float> reference, std::span<const float> candidate,
+  void compare(const Distribution& reference, const Distribution& candidate,
                std::optional<int32_t> next) {
     divergences_.push_back(kl_divergence(reference, candidate));
-    agreed_ += best_token(reference) == best_token(candidate);
     if (!next) return;
     ++predicted_;
-    reference_nll_ += negative_log_likelihood(reference, *next);
-    candidate_nll_ += negative_log_likelihood(candidate, *next);
+    reference_nll_ += reference.negative_log_likelihood(*next);
+    candidate_nll_ += candidate.negative_log_likelihood(*next);
   }
 
   Session reference_, candidate_;

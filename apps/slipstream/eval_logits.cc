@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -163,7 +162,7 @@ class EvalPpl : public Verb {
       SLIP_TRY_STATUS(session.feed_each(
           ids, [&](int64_t position, std::span<float> logits, std::span<const float>) {
             if (size_t(position) + 1 >= ids.size()) return;
-            total += negative_log_likelihood(logits, ids[size_t(position) + 1]);
+            total += Distribution(logits).negative_log_likelihood(ids[size_t(position) + 1]);
             ++tokens;
           }));
       progress(int64_t(i) + 1, int64_t(windows.size()));

@@ -11,25 +11,20 @@ int32_t best_token(std::span<const float> logits) {
   return int32_t(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-double log_sum_exp(std::span<const float> logits) {
+Distribution::Distribution(std::span<const float> logits) : logits_(logits) {
   const double peak = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const float logit : logits) sum += std::exp(double(logit) - peak);
-  return std::log(sum) + peak;
+  log_sum_ = std::log(sum) + peak;
 }
 
-double negative_log_likelihood(std::span<const float> logits, int32_t id) {
-  return log_sum_exp(logits) - double(logits[size_t(id)]);
-}
-
-double kl_divergence(std::span<const float> reference, std::span<const float> other) {
+double kl_divergence(const Distribution& reference, const Distribution& other) {
   check(reference.size() == other.size(), "distributions over ", reference.size(), " and ",
         other.size(), " tokens");
-  const double reference_sum = log_sum_exp(reference), other_sum = log_sum_exp(other);
   double sum = 0;
-  for (size_t i = 0; i < reference.size(); ++i) {
-    const double log_share = double(reference[i]) - reference_sum;
-    sum += std::exp(log_share) * (log_share - (double(other[i]) - other_sum));
+  for (size_t id = 0; id < reference.size(); ++id) {
+    const double log_share = reference.log_share(id);
+    sum += std::exp(log_share) * (log_share - other.log_share(id));
   }
   return sum;
 }

@@ -10,13 +10,24 @@ namespace slip {
 // The most likely token; the lowest of equals.
 int32_t best_token(std::span<const float> logits);
 
-double log_sum_exp(std::span<const float> logits);
+// The distribution that a row of logits stands for. Borrows the row.
+class Distribution {
+ public:
+  explicit Distribution(std::span<const float> logits);
 
-// Nats that `id` costs.
-double negative_log_likelihood(std::span<const float> logits, int32_t id);
+  size_t size() const { return logits_.size(); }
+  double log_share(size_t id) const { return double(logits_[id]) - log_sum_; }
 
-// KL(reference || other) in nats: how much the other distribution misleads who believes it.
-double kl_divergence(std::span<const float> reference, std::span<const float> other);
+  // Nats that the token costs.
+  double negative_log_likelihood(int32_t id) const { return -log_share(size_t(id)); }
+
+ private:
+  std::span<const float> logits_;
+  double log_sum_;
+};
+
+// KL(reference || other) in nats: what it costs to believe the other one.
+double kl_divergence(const Distribution& reference, const Distribution& other);
 
 // The least value that at least `share` of the values do not exceed. Needs one value.
 double quantile(std::vector<double> values, double share);

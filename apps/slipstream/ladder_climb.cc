@@ -1,7 +1,6 @@
 #include "ladder_climb.h"
 
 #include <algorithm>
-#include <span>
 
 #include "ladder_decode.h"
 #include "run_stats.h"

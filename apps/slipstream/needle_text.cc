@@ -63,11 +63,11 @@ constexpr std::string_view kSentences[] = {
     "Note that the order in which each {n} is visited is not specified.",
     "Before you {v} the {n}, make sure that the {a} {n} is still available.",
     "In older versions, a {a} {n} had to be registered by hand.",
-    "The method takes two arguments: the {n} and an {a} value that is passed on unchanged.",
+    "The method takes two arguments: the {n} and a {a} value that is passed on unchanged.",
     "Changes to the {n} become visible to others after the {a} {n} has been written.",
     "There is one {n} for each {n}, and both are released together.",
     "It is recommended to {v} the {n} early, because a {a} {n} cannot be changed later.",
-    "An {n} without a name is ignored by tools that {v} the {a} {n}.",
+    "A {n} without a name is ignored by tools that {v} the {a} {n}.",
     "The value is a string, a number, or a list of both.",
     "Several teams use the {a} {n} to {v} what they share with one another.",
     "Use this setting to limit how often the {n} may {v} the {a} {n}.",
@@ -89,18 +89,28 @@ constexpr std::string_view kSentences[] = {
     "This is useful when a {n} has to {v} something that a {a} {n} cannot reach.",
 };
 
+std::span<const std::string_view> words_for(char slot) {
+  switch (slot) {
+    case 'n': return kNouns;
+    case 'v': return kVerbs;
+    default: return kAdjectives;
+  }
+}
+
+// Sentences say "a" before every slot; "an index" is made here.
 std::string filled(std::string_view sentence, Dice& dice) {
+  constexpr std::string_view kVowels = "aeio";
   std::string text;
   for (size_t i = 0; i < sentence.size(); ++i) {
     if (sentence[i] != '{') {
       text += sentence[i];
       continue;
     }
-    const char slot = sentence[i + 1];
-    text += dice.one_of(slot == 'n'   ? std::span(kNouns)
-                        : slot == 'v' ? std::span<const std::string_view>(kVerbs)
-                                      : std::span<const std::string_view>(kAdjectives));
-    i += 2;
+    const std::string_view word = dice.one_of(words_for(sentence[i + 1]));
+    const bool vowel = kVowels.find(word[0]) != std::string_view::npos;
+    if (vowel && (text == "A " || text.ends_with(" a "))) text.insert(text.size() - 1, "n");
+    text += word;
+    i += 2;  // "n}"
   }
   return text;
 }

@@ -118,7 +118,7 @@ void TileAttention::run_segment(const QueryTile& tile, int64_t segment, const Ti
     // page behind and read its codes.
     const int64_t hidden = std::clamp<int64_t>(begin - first, 0, tile.rows) * group_;
     const int64_t uncoded =
-        coded_ ? std::clamp<int64_t>(page_end + 1 - first, 0, tile.rows) * group_ : queries(tile);
+        coded_ ? std::clamp<int64_t>(page_end - first, 0, tile.rows) * group_ : queries(tile);
     if (hidden < uncoded) attend_slice(tile, {hidden, uncoded}, begin, slice, scratch, sums);
     if (uncoded < queries(tile)) attend_codes(tile, {uncoded, queries(tile)}, begin, scratch, sums);
   }

@@ -15,6 +15,10 @@
 namespace slip {
 namespace {
 
+// Sums of 16 floats that fit into the registers beside what feeds them, and rows among them.
+constexpr int kFloatChains = 18;
+constexpr int kFloatRows = 6;
+
 // Rows that share unpacked weights: with four chains each they fill the registers.
 constexpr int kInt4Rows = 4;
 

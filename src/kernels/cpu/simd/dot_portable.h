@@ -8,6 +8,10 @@
 namespace slip {
 namespace {
 
+// Sums of 16 floats that fit into the registers beside what feeds them, and rows among them.
+constexpr int kFloatChains = 4;
+constexpr int kFloatRows = 4;
+
 // Rows that share unpacked weights.
 constexpr int kInt4Rows = 2;
 

@@ -32,11 +32,11 @@ struct KvBf16 {
 };
 struct KvFp8 {
   using Value = uint8_t;
-  static F32x16 vector(const uint8_t* p) { return load_fp8_over_256(p); }
+  static F32x16 vector(const uint8_t* p) { return mul(load_fp8_bits(p), set1(0x1p112f)); }
   static float one(uint8_t x) {  // as vector() reads it
     const uint8_t bytes[kLanes] = {x};
     float lanes[kLanes];
-    store(lanes, load_fp8_over_256(bytes));
+    store(lanes, vector(bytes));
     return lanes[0];
   }
 };

@@ -30,66 +30,82 @@ inline F32x16 delta_update(F32x16 alpha, F32x16 s, F32x16 k, F32x16 delta) {
   return fma(k, delta, mul(alpha, s));
 }
 
+// Keys that are asked for ahead of time where the state may come from memory.
+constexpr int64_t kKeysAhead = 16;
+
+// Reads one key of the state where it lies, and applies the recorded rows to it.
 template <int V, class Vector>
-inline void delta_replay(const DeltaColumns& a, int64_t column, const Vector& vector,
-                         StateStrip state) {
-  const DeltaUpdates& u = a.replay;
-  for (int64_t i = 0; i < a.key_dim; ++i) {
-    F32x16 s[V];
-    for (int j = 0; j < V; ++j) s[j] = vector.load(state.key(i) + j * kLanes);
-    for (int64_t row = 0; row < u.rows; ++row) {
-      const F32x16 k = set1(u.k[row * u.k_stride + i]), alpha = set1(u.alpha[row * u.alpha_stride]);
-      const float* delta = u.delta + row * u.delta_stride + column;
-      for (int j = 0; j < V; ++j)
-        s[j] = delta_update(alpha, s[j], k, vector.load(delta + j * kLanes));
-    }
-    for (int j = 0; j < V; ++j) vector.store(state.key(i) + j * kLanes, s[j]);
+inline void read_state(const DeltaColumns& a, int64_t i, int64_t column, const Vector& vector,
+                       F32x16* s) {
+  float* state = a.state + i * a.state_stride + column;
+  for (int j = 0; j < V; ++j) {
+    __builtin_prefetch(state + kKeysAhead * a.state_stride + j * kLanes);
+    s[j] = vector.load(state + j * kLanes);
   }
+  const DeltaUpdates& u = a.replay;
+  if (u.rows == 0) return;
+  for (int64_t row = 0; row < u.rows; ++row) {
+    const F32x16 k = set1(u.k[row * u.k_stride + i]), alpha = set1(u.alpha[row * u.alpha_stride]);
+    const float* delta = u.delta + row * u.delta_stride + column;
+    for (int j = 0; j < V; ++j)
+      s[j] = delta_update(alpha, s[j], k, vector.load(delta + j * kLanes));
+  }
+  for (int j = 0; j < V; ++j) vector.store(state + j * kLanes, s[j]);
 }
 
-// One row. Two chains (even and odd keys) hide the latency of the sums.
+// S^T k. read_key(i, s) gets the columns of a key. Two chains (even and odd keys) hide the latency
+// of the sums.
+template <int V, class ReadKey>
+inline void delta_recall(const float* k, int64_t key_dim, const ReadKey& read_key, F32x16* result) {
+  F32x16 even[V], odd[V], s[V];
+  for (int j = 0; j < V; ++j) even[j] = odd[j] = zero();
+  int64_t i = 0;
+  for (; i + 2 <= key_dim; i += 2) {
+    read_key(i, s);
+    for (int j = 0; j < V; ++j) even[j] = fma(s[j], set1(k[i]), even[j]);
+    read_key(i + 1, s);
+    for (int j = 0; j < V; ++j) odd[j] = fma(s[j], set1(k[i + 1]), odd[j]);
+  }
+  for (; i < key_dim; ++i) {
+    read_key(i, s);
+    for (int j = 0; j < V; ++j) even[j] = fma(s[j], set1(k[i]), even[j]);
+  }
+  for (int j = 0; j < V; ++j) result[j] = add(even[j], odd[j]);
+}
+
+// One row. Recorded rows are applied while the first one reads the state.
 template <int V, class Vector>
 inline void delta_row(const DeltaColumns& a, int64_t row, int64_t column, const Vector& vector,
                       StateStrip from, StateStrip to) {
   const float* k = a.k + row * a.key_dim;
   const float* q = a.q + row * a.key_dim;
   const F32x16 alpha = set1(a.alpha[row]);
-  F32x16 even[V], odd[V], delta[V];
-  for (int j = 0; j < V; ++j) even[j] = odd[j] = zero();
-  int64_t i = 0;
-  for (; i + 2 <= a.key_dim; i += 2) {
-    const F32x16 k0 = set1(k[i]), k1 = set1(k[i + 1]);
-    for (int j = 0; j < V; ++j) {
-      even[j] = fma(vector.load(from.key(i) + j * kLanes), k0, even[j]);
-      odd[j] = fma(vector.load(from.key(i + 1) + j * kLanes), k1, odd[j]);
-    }
-  }
-  for (; i < a.key_dim; ++i)
-    for (int j = 0; j < V; ++j)
-      even[j] = fma(vector.load(from.key(i) + j * kLanes), set1(k[i]), even[j]);
+  const auto load_key = [&](int64_t i, F32x16* s) {
+    for (int j = 0; j < V; ++j) s[j] = vector.load(from.key(i) + j * kLanes);
+  };
+  const auto load_state = [&](int64_t i, F32x16* s) { read_state<V>(a, i, column, vector, s); };
+  F32x16 recalled[V], delta[V];
+  if (row == 0 && !a.from_work)
+    delta_recall<V>(k, a.key_dim, load_state, recalled);
+  else
+    delta_recall<V>(k, a.key_dim, load_key, recalled);
   for (int j = 0; j < V; ++j) {
-    const F32x16 predicted = mul(alpha, add(even[j], odd[j]));
+    const F32x16 predicted = mul(alpha, recalled[j]);
     const F32x16 v = vector.load(a.v + row * a.v_stride + column + j * kLanes);
     delta[j] = mul(set1(a.beta[row]), sub(v, predicted));
     if (a.delta) vector.store(a.delta + row * a.delta_stride + column + j * kLanes, delta[j]);
-    even[j] = odd[j] = zero();
   }
-  const auto update = [&](int64_t key, F32x16* out) {
-    const F32x16 kk = set1(k[key]), qq = set1(q[key]);
+  const auto update_key = [&](int64_t i, F32x16* s) {
+    load_key(i, s);
     for (int j = 0; j < V; ++j) {
-      const F32x16 s = vector.load(from.key(key) + j * kLanes);
-      const F32x16 next = delta_update(alpha, s, kk, delta[j]);
-      if (to.values) vector.store(to.key(key) + j * kLanes, next);
-      out[j] = fma(next, qq, out[j]);
+      s[j] = delta_update(alpha, s[j], set1(k[i]), delta[j]);
+      if (to.values) vector.store(to.key(i) + j * kLanes, s[j]);
     }
   };
-  for (i = 0; i + 2 <= a.key_dim; i += 2) {
-    update(i, even);
-    update(i + 1, odd);
-  }
-  for (; i < a.key_dim; ++i) update(i, even);
+  F32x16 out[V];
+  delta_recall<V>(q, a.key_dim, update_key, out);
   for (int j = 0; j < V; ++j)
-    vector.store(a.out + row * a.out_stride + column + j * kLanes, add(even[j], odd[j]));
+    vector.store(a.out + row * a.out_stride + column + j * kLanes, out[j]);
 }
 
 // V vectors of columns over all rows. The first row reads the state, the last one writes it;
@@ -105,10 +121,11 @@ inline void delta_strip(const DeltaColumns& a, int64_t column, const Vector& vec
   const StateStrip state{a.state + column, a.state_stride}, nowhere{};
   const StateStrip work{a.work + column * a.key_dim, V * kLanes};
   const StateStrip last = a.to_work ? work : a.delta ? nowhere : state;
-  if (a.replay.rows > 0) delta_replay<V>(a, column, vector, state);
   for (int64_t row = 0; row < a.rows; ++row)
     delta_row<V>(a, row, column, vector, row > 0 || a.from_work ? work : state,
                  row + 1 < a.rows ? work : last);
+  F32x16 s[V];
+  for (int64_t i = 0; i < a.key_dim && a.rows == 0; ++i) read_state<V>(a, i, column, vector, s);
 }
 
 void delta_columns(const DeltaColumns& a) {

@@ -44,30 +44,33 @@ struct StoredF16 {
     return load_f16(reinterpret_cast<const uint16_t*>(p));
   }
 };
+// FP8 is read as value * 2^-120, which costs no multiplication. Inputs are raised by 2^64 instead,
+// so that products stay clear of the smallest floats, and the rest goes into the block's scale.
 struct StoredFp8 {
   static constexpr int64_t kBytes = 1;
+  static constexpr float kInputFactor = 0x1p64f;
+  static constexpr float kScaleFactor = 0x1p56f;
   static F32x16 decode(const std::byte* p) {
-    return load_fp8_over_256(reinterpret_cast<const uint8_t*>(p));
+    return load_fp8_bits(reinterpret_cast<const uint8_t*>(p));
   }
 };
 
-// B blocks x T rows, inputs [begin, end); `factor` multiplies the weights (FP8 blocks).
-template <class Stored, int B, int T, bool kScaled>
+// total += weights * inputs, for B blocks x T rows and inputs [begin, end).
+template <class Stored, int B, int T>
 inline void float_chain(const LinearTile& tile, int64_t block, int64_t row, int64_t begin,
-                        int64_t end, const float* factors, F32x16 (&total)[B][T]) {
+                        int64_t end, F32x16 (&total)[B][T]) {
   const int64_t block_bytes = tile.in * kLanes * Stored::kBytes;
   const std::byte* weight = tile.weight + (tile.first_block + block) * block_bytes;
-  F32x16 factor[B];
-  if constexpr (kScaled)
-    for (int b = 0; b < B; ++b) factor[b] = set1(factors[b]);
   for (int64_t i = begin; i < end; ++i) {
     F32x16 x[T];
-    for (int t = 0; t < T; ++t) x[t] = set1(tile.rows[row + t].values[i]);
+    for (int t = 0; t < T; ++t) {
+      x[t] = set1(tile.rows[row + t].values[i]);
+      if constexpr (Stored::kBytes == 1) x[t] = mul(x[t], set1(Stored::kInputFactor));
+    }
     for (int b = 0; b < B; ++b) {
       const std::byte* stored = weight + b * block_bytes + i * kLanes * Stored::kBytes;
       if constexpr (T <= 3) __builtin_prefetch(stored + kPrefetchBytes);
-      F32x16 w = Stored::decode(stored);
-      if constexpr (kScaled) w = mul(w, factor[b]);
+      const F32x16 w = Stored::decode(stored);
       for (int t = 0; t < T; ++t) total[b][t] = fma(w, x[t], total[b][t]);
     }
   }
@@ -82,16 +85,20 @@ inline void float_tile(const LinearTile& tile, int64_t block, int64_t row) {
     constexpr int64_t kBlock = 128;
     const int64_t columns = (tile.in + kBlock - 1) / kBlock;
     for (int64_t c = 0; c < columns; ++c) {
-      float factors[B];
+      F32x16 part[B][T];
+      for (int b = 0; b < B; ++b)
+        for (int t = 0; t < T; ++t) part[b][t] = zero();
+      const int64_t end = (c + 1) * kBlock < tile.in ? (c + 1) * kBlock : tile.in;
+      float_chain<Stored, B, T>(tile, block, row, c * kBlock, end, part);
       for (int b = 0; b < B; ++b) {
         const int64_t scale_row = (tile.first_block + block + b) * kLanes / kBlock;
-        factors[b] = tile.scales[scale_row * columns + c] * 256.0f;
+        const F32x16 scale =
+            set1(tile.scales[scale_row * columns + c] * Stored::kScaleFactor);
+        for (int t = 0; t < T; ++t) total[b][t] = fma(part[b][t], scale, total[b][t]);
       }
-      const int64_t end = (c + 1) * kBlock < tile.in ? (c + 1) * kBlock : tile.in;
-      float_chain<Stored, B, T, true>(tile, block, row, c * kBlock, end, factors, total);
     }
   } else {
-    float_chain<Stored, B, T, false>(tile, block, row, 0, tile.in, nullptr, total);
+    float_chain<Stored, B, T>(tile, block, row, 0, tile.in, total);
   }
   for (int b = 0; b < B; ++b)
     for (int t = 0; t < T; ++t) store_block(tile, row + t, block + b, total[b][t]);
@@ -112,12 +119,15 @@ inline void for_row_tiles(int64_t row_count, const Run& run) {
   rest(rest, std::integral_constant<int, kMost - 1>{});
 }
 
-// Blocks beside each other, so that few rows keep as many chains busy as many.
-constexpr int blocks_beside(int rows) { return rows == 1 ? 4 : rows == 2 ? 3 : rows <= 4 ? 2 : 1; }
+// Blocks beside each other, so that few rows keep as many chains busy as many, in the registers
+// there are.
+constexpr int blocks_beside(int rows) {
+  return rows == 1 ? 4 : rows <= kFloatChains ? kFloatChains / rows : 1;
+}
 
 template <class Stored>
 void linear_float(const LinearTile& tile) {
-  for_row_tiles<6>(tile.row_count, [&](auto rows, int64_t row) {
+  for_row_tiles<kFloatRows>(tile.row_count, [&](auto rows, int64_t row) {
     constexpr int kBlocks = blocks_beside(rows);
     int64_t block = 0;
     for (; block + kBlocks <= tile.blocks; block += kBlocks)

@@ -66,12 +66,11 @@ inline F32x16 load_bf16(const uint16_t* p) {
 inline F32x16 load_f16(const uint16_t* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
-// e4m3 shifted into f16 fields reads as value * 2^-8; the caller folds 2^8 into the scale.
-inline F32x16 load_fp8_over_256(const uint8_t* p) {
-  const __m256i wide = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  const __m256i sign = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x80)), 8);
-  const __m256i rest = _mm256_slli_epi16(_mm256_and_si256(wide, _mm256_set1_epi16(0x7f)), 7);
-  return _mm512_cvtph_ps(_mm256_or_si256(sign, rest));
+// e4m3 with sign, exponent and mantissa moved to where a float has them: value * 2^-120.
+inline F32x16 load_fp8_bits(const uint8_t* p) {
+  const __m512i wide = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m512i bits = _mm512_and_si512(_mm512_slli_epi32(wide, 20), _mm512_set1_epi32(int32_t(0x87f00000)));
+  return _mm512_castsi512_ps(bits);
 }
 
 }  // namespace

@@ -97,10 +97,11 @@ inline F32x16 load_bf16(const uint16_t* p) {
 inline F32x16 load_f16(const uint16_t* p) {
   return each([&](int i) { return f16_to_float(p[i]); });
 }
-// e4m3 shifted into f16 fields reads as value * 2^-8; the caller folds 2^8 into the scale.
-inline F32x16 load_fp8_over_256(const uint8_t* p) {
-  return each(
-      [&](int i) { return f16_to_float(uint16_t(((p[i] & 0x80) << 8) | ((p[i] & 0x7f) << 7))); });
+// e4m3 with sign, exponent and mantissa moved to where a float has them: value * 2^-120.
+inline F32x16 load_fp8_bits(const uint8_t* p) {
+  return each([&](int i) {
+    return std::bit_cast<float>(uint32_t(p[i] & 0x80) << 24 | uint32_t(p[i] & 0x7f) << 20);
+  });
 }
 
 }  // namespace
