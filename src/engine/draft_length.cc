@@ -5,12 +5,14 @@
 namespace slip {
 namespace {
 
-// Acceptance is remembered over some hundred drafts, times over some dozen steps.
+// Chances are remembered over some hundred drafts, times over as many steps.
 constexpr double kKeepChance = 0.995;
-constexpr double kKeepTime = 0.97;
+constexpr double kKeepTime = 0.99;
+// A step that takes so many times longer than usual was interrupted by something else.
+constexpr double kOutlier = 3;
 
-// Steps of every length at the beginning, to learn what rows cost.
-constexpr int64_t kFirstSteps = 8;
+// Steps of different lengths at the beginning, to learn what rows cost.
+constexpr std::array<int64_t, 6> kFirstDrafts = {2, 0, 3, 1, 4, 2};
 // When drafting does not pay, it is tried again now and then, in case the text has changed.
 constexpr int64_t kRetryAfter = 48;
 
@@ -33,13 +35,14 @@ void DraftLength::Line::add(double rows, double seconds) {
   y_ += seconds;
   xx_ += rows * rows;
   xy_ += rows * seconds;
+  // Steps of one length say nothing about what one more row costs.
+  const double spread = n_ * xx_ - x_ * x_;
+  if (spread > 0.02 * n_ * n_) slope_ = std::max(0.0, (n_ * xy_ - x_ * y_) / spread);
 }
 
 double DraftLength::Line::slope() const {
-  const double spread = n_ * xx_ - x_ * x_;
-  // Steps of one length only say what a row costs with everything else included.
-  if (spread < 1e-3 * n_ * n_) return x_ > 0 ? y_ / x_ : 0;
-  return std::max(0.0, (n_ * xy_ - x_ * y_) / spread);
+  if (slope_ >= 0) return slope_;
+  return x_ > 0 ? y_ / x_ : 0;
 }
 
 DraftLength::DraftLength(int64_t most, bool automatic)
@@ -55,7 +58,11 @@ int DraftLength::bucket(float margin) {
   return index;
 }
 
-bool DraftLength::exploring() const { return steps_ < kFirstSteps; }
+bool DraftLength::exploring() const { return steps_ < int64_t(kFirstDrafts.size()); }
+
+double DraftLength::tokens_per_second() const {
+  return tokens_.mean() / std::max(seconds_.mean(), 1e-12);
+}
 
 void DraftLength::begin_step() {
   made_ = 0;
@@ -65,11 +72,10 @@ void DraftLength::begin_step() {
 bool DraftLength::wants_another() const {
   if (made_ >= most_) return false;
   if (!automatic_) return true;
-  if (exploring()) return made_ < steps_ % (most_ + 1);
+  if (exploring()) return made_ < kFirstDrafts[size_t(steps_)];
   if (made_ == 0 && idle_steps_ >= kRetryAfter) return true;
-  const double rate = tokens_.mean() / std::max(seconds_.mean(), 1e-12);
   const double chance = chance_ * right_by_place_[size_t(made_)].mean();
-  return chance > rate * (draft_time_.slope() + verify_time_.slope());
+  return chance > tokens_per_second() * (draft_seconds_.mean() + verify_time_.slope());
 }
 
 bool DraftLength::drafted(float margin) {
@@ -77,8 +83,7 @@ bool DraftLength::drafted(float margin) {
   chance_ *= right_by_margin_[size_t(buckets_[size_t(made_)])].mean();
   ++made_;
   if (!automatic_ || exploring() || idle_steps_ >= kRetryAfter) return true;
-  const double rate = tokens_.mean() / std::max(seconds_.mean(), 1e-12);
-  return chance_ > rate * verify_time_.slope();
+  return chance_ > tokens_per_second() * verify_time_.slope();
 }
 
 void DraftLength::end_step(const Outcome& outcome) {
@@ -89,10 +94,12 @@ void DraftLength::end_step(const Outcome& outcome) {
     right_by_margin_[size_t(buckets_[size_t(i)])].add(right, kKeepChance);
     right_by_place_[size_t(i)].add(right, kKeepChance);
   }
-  if (outcome.made > 0) draft_time_.add(double(outcome.made), outcome.draft_seconds);
+  const double seconds = outcome.draft_seconds + outcome.verify_seconds;
+  if (!exploring() && seconds > kOutlier * seconds_.mean()) return;
+  if (outcome.made > 0) draft_seconds_.add(outcome.draft_seconds / double(outcome.made), kKeepTime);
   verify_time_.add(double(outcome.verified + 1), outcome.verify_seconds);
   tokens_.add(double(outcome.right + 1), kKeepTime);
-  seconds_.add(outcome.draft_seconds + outcome.verify_seconds, kKeepTime);
+  seconds_.add(seconds, kKeepTime);
 }
 
 }  // namespace slip

@@ -55,7 +55,7 @@ class DraftLength {
     double sum_, weight_;
   };
 
-  // seconds = fixed + rows * each, over recent steps.
+  // seconds = fixed + rows * each, fitted to recent steps.
   class Line {
    public:
     void add(double rows, double seconds);
@@ -63,7 +63,10 @@ class DraftLength {
 
    private:
     double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;
+    double slope_ = -1;  // of the last time that steps of different lengths were seen
   };
+
+  double tokens_per_second() const;
 
   static constexpr int kMaxDrafts = 16;
   static constexpr int kBuckets = 8;
@@ -82,7 +85,8 @@ class DraftLength {
 
   std::array<Fading, kBuckets> right_by_margin_;
   std::array<Fading, kMaxDrafts> right_by_place_;  // given that those before were right
-  Line draft_time_, verify_time_;
+  Line verify_time_;
+  Fading draft_seconds_;     // of one draft
   Fading tokens_, seconds_;  // of a step
 };
 

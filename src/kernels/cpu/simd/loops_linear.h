@@ -44,12 +44,13 @@ struct StoredF16 {
     return load_f16(reinterpret_cast<const uint16_t*>(p));
   }
 };
-// FP8 is read as value * 2^-120, which costs no multiplication. Inputs are raised by 2^64 instead,
-// so that products stay clear of the smallest floats, and the rest goes into the block's scale.
+// FP8 is read as value * 2^-120, which costs no multiplication. Inputs are raised by 2^80 instead,
+// so that products stay clear of the smallest floats (inputs must be below 1e14), and the rest goes
+// into the block's scale.
 struct StoredFp8 {
   static constexpr int64_t kBytes = 1;
-  static constexpr float kInputFactor = 0x1p64f;
-  static constexpr float kScaleFactor = 0x1p56f;
+  static constexpr float kInputFactor = 0x1p80f;
+  static constexpr float kScaleFactor = 0x1p40f;
   static F32x16 decode(const std::byte* p) {
     return load_fp8_bits(reinterpret_cast<const uint8_t*>(p));
   }
@@ -92,8 +93,7 @@ inline void float_tile(const LinearTile& tile, int64_t block, int64_t row) {
       float_chain<Stored, B, T>(tile, block, row, c * kBlock, end, part);
       for (int b = 0; b < B; ++b) {
         const int64_t scale_row = (tile.first_block + block + b) * kLanes / kBlock;
-        const F32x16 scale =
-            set1(tile.scales[scale_row * columns + c] * Stored::kScaleFactor);
+        const F32x16 scale = set1(tile.scales[scale_row * columns + c] * Stored::kScaleFactor);
         for (int t = 0; t < T; ++t) total[b][t] = fma(part[b][t], scale, total[b][t]);
       }
     }

@@ -69,7 +69,8 @@ inline F32x16 load_f16(const uint16_t* p) {
 // e4m3 with sign, exponent and mantissa moved to where a float has them: value * 2^-120.
 inline F32x16 load_fp8_bits(const uint8_t* p) {
   const __m512i wide = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  const __m512i bits = _mm512_and_si512(_mm512_slli_epi32(wide, 20), _mm512_set1_epi32(int32_t(0x87f00000)));
+  const __m512i bits =
+      _mm512_and_si512(_mm512_slli_epi32(wide, 20), _mm512_set1_epi32(int32_t(0x87f00000)));
   return _mm512_castsi512_ps(bits);
 }
 
