@@ -165,7 +165,7 @@ class Bench : public Verb {
       const StepCost cost =
           engine_->model().step_cost(1, depth + length / 2, engine_->memory().cache_format.kv);
       row.bytes_per_step = cost.weight_bytes + cost.cache_bytes;
-      row.int8_products = kBytesPerActivation * cost.integer_products;
+      row.int8_products = (model_.activations == "8" ? 1 : 2) * cost.integer_products;
     }
     return row;
   }

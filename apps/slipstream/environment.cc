@@ -79,6 +79,9 @@ void ModelFlags::add_machine_to(Flags& flags) {
   flags.choice("--ops", &ops, {"fast", "ref"}, "ref: the slow reference kernels, to settle doubts");
   flags.choice("--isa", &isa, {"", "avx512", "avx2", "portable"},
                "Instruction set of the CPU kernels; without it the best there is");
+  flags.choice(
+      "--activations", &activations, {"16", "8"},
+      "Bits of what meets integer weights on a CPU: 16 are as good as float, 8 are faster");
 }
 
 Result<std::filesystem::path> locate_model(const std::string& name) {
@@ -128,7 +131,7 @@ Result<Backend> make_backend(const ModelFlags& flags) {
     backend.description = "reference kernels";
     return backend;
   }
-  backend.ops = make_cpu_ops(*backend.pool, backend.isa);
+  backend.ops = make_cpu_ops(*backend.pool, backend.isa, flags.activations == "8" ? 1 : 2);
   backend.description =
       cat("cpu (", name_of(backend.isa), "), ", threads, threads == 1 ? " thread" : " threads");
   return backend;

@@ -26,6 +26,7 @@ struct ModelFlags {
   std::string device = "auto";  // auto, cpu, cuda:N
   std::string ops = "fast";     // fast, ref
   std::string isa;              // empty: the best there is
+  std::string activations = "16";
   std::optional<int64_t> threads;
   std::optional<std::string> context;
   std::optional<std::string> memory;

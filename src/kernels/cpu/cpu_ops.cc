@@ -10,8 +10,8 @@
 
 namespace slip {
 
-std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, Isa isa) {
-  return std::make_unique<CpuOps>(pool, isa);
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, Isa isa, int activation_bytes) {
+  return std::make_unique<CpuOps>(pool, loops_for(isa, activation_bytes));
 }
 
 namespace {

@@ -1,5 +1,5 @@
-// The fast CPU backend: int8 activations against int4 and int8 weights, f32 activations against all
-// others, one thread pool, no allocation in a step.
+// The fast CPU backend: integer activations against int4 and int8 weights, f32 against all others,
+// one thread pool, no allocation in a step.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,9 @@
 
 namespace slip {
 
-std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, Isa isa = available_isas().front());
+// Activations of two bytes against integer weights are as good as float; of one byte they cost half
+// the products and some accuracy.
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, Isa isa = available_isas().front(),
+                                  int activation_bytes = 2);
 
 }  // namespace slip

@@ -15,7 +15,7 @@ struct CodedSide;
 
 class CpuOps : public Ops {
  public:
-  CpuOps(ThreadPool& pool, Isa isa) : pool_(pool), loops_(loops_for(isa)) {}
+  CpuOps(ThreadPool& pool, const Loops& loops) : pool_(pool), loops_(loops) {}
 
   const char* name() const override { return "cpu"; }
   size_t packed_bytes(const WeightInfo& info) const override { return cpu_packed_bytes(info); }

@@ -56,7 +56,7 @@ void RowInputs::prepare(const WeightInfo& info, const Loops& loops, ThreadPool& 
   auto* sums = reinterpret_cast<int32_t*>(sums_.data());
   const auto quantize = [&](int64_t r) {
     RowInput& row = rows_[size_t(r)];
-    int8_t* row_codes = codes + 2 * r * padded(width_);
+    int8_t* row_codes = codes + loops.activation_bytes * r * padded(width_);
     loops.quantize_row(row.values, width_, group_, row_codes, scales + r * groups,
                        sums + r * groups);
     row.codes = row_codes;

@@ -29,18 +29,25 @@ inline __m256i broadcast_pair(const int8_t* p) {
 inline __m256i load32(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 
 // Integral values of at most 16 bits, as the dot products want them.
+template <int kBytes>
 inline void store_activations(int8_t* p, F32x16 values) {
   const __m256i packed =  // 0-3, 8-11 | 4-7, 12-15
       _mm256_packs_epi32(_mm256_cvtps_epi32(values.lo), _mm256_cvtps_epi32(values.hi));
   const __m256i ordered = _mm256_permute4x64_epi64(packed, 0xd8);
+  if constexpr (kBytes == 1) {
+    const __m128i bytes =
+        _mm_packs_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+    return;
+  }
   const __m256i even_first = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,
                                               0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_shuffle_epi8(ordered, even_first));
 }
 
 template <int T>
-inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
-                     const int32_t* offsets, F32x16* out) {
+inline void int4_dot_words(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
+                           const int32_t* offsets, F32x16* out) {
   const __m256i nibble = _mm256_set1_epi16(15);
   __m256i total[T][2];
   for (int t = 0; t < T; ++t) total[t][0] = total[t][1] = _mm256_set1_epi32(offsets[t]);
@@ -73,8 +80,8 @@ inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* 
 }
 
 template <int T>
-inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x,
-                     const int32_t* /*sums*/, F32x16* out) {
+inline void int8_dot_words(const int8_t* codes, int64_t chunks, const int8_t* const* x,
+                           F32x16* out) {
   __m256i total[T][2];
   for (int t = 0; t < T; ++t) total[t][0] = total[t][1] = _mm256_setzero_si256();
   for (int64_t c = 0; c < chunks; ++c) {
@@ -94,6 +101,81 @@ inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x
   }
   for (int t = 0; t < T; ++t)
     out[t] = {_mm256_cvtepi32_ps(total[t][0]), _mm256_cvtepi32_ps(total[t][1])};
+}
+
+// One byte per input, in order. Codes are at most 15, so products of bytes and the sums of sixteen
+// of them fit into 16 bits.
+template <int T>
+inline void int4_dot_bytes(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
+                           const int32_t* offsets, F32x16* out) {
+  const __m256i nibble = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+  __m256i total[T][2];
+  for (int t = 0; t < T; ++t) total[t][0] = total[t][1] = _mm256_set1_epi32(offsets[t]);
+  constexpr int kTogether = 4;
+  for (int64_t begin = 0; begin < chunks; begin += kTogether) {
+    __m256i words[T][2];
+    for (int t = 0; t < T; ++t) words[t][0] = words[t][1] = _mm256_setzero_si256();
+    const int64_t end = begin + kTogether < chunks ? begin + kTogether : chunks;
+    for (int64_t c = begin; c < end; ++c) {
+      for (int half = 0; half < 2; ++half) {
+        const __m256i packed = load32(codes + c * 64 + half * 32);
+        const __m256i w0 = _mm256_and_si256(packed, nibble);
+        const __m256i w1 = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
+        for (int t = 0; t < T; ++t) {
+          const __m256i sum =
+              _mm256_add_epi16(_mm256_maddubs_epi16(w0, broadcast_pair(x[t] + c * 8)),
+                               _mm256_maddubs_epi16(w1, broadcast_pair(x[t] + c * 8 + 4)));
+          words[t][half] = _mm256_add_epi16(words[t][half], sum);
+        }
+      }
+    }
+    for (int t = 0; t < T; ++t)
+      for (int half = 0; half < 2; ++half)
+        total[t][half] = _mm256_add_epi32(total[t][half], _mm256_madd_epi16(words[t][half], ones));
+  }
+  for (int t = 0; t < T; ++t)
+    out[t] = {_mm256_cvtepi32_ps(total[t][0]), _mm256_cvtepi32_ps(total[t][1])};
+}
+
+// Codes and activations are at most 127, so a pair of products fits into 16 bits.
+template <int T>
+inline void int8_dot_bytes(const int8_t* codes, int64_t chunks, const int8_t* const* x,
+                           F32x16* out) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  __m256i total[T][2];
+  for (int t = 0; t < T; ++t) total[t][0] = total[t][1] = _mm256_setzero_si256();
+  for (int64_t c = 0; c < chunks; ++c) {
+    for (int half = 0; half < 2; ++half) {
+      const __m256i w = load32(codes + c * 64 + half * 32);
+      const __m256i magnitude = _mm256_abs_epi8(w);
+      for (int t = 0; t < T; ++t) {
+        const __m256i signed_x = _mm256_sign_epi8(broadcast_pair(x[t] + c * 4), w);
+        const __m256i words = _mm256_maddubs_epi16(magnitude, signed_x);
+        total[t][half] = _mm256_add_epi32(total[t][half], _mm256_madd_epi16(words, ones));
+      }
+    }
+  }
+  for (int t = 0; t < T; ++t)
+    out[t] = {_mm256_cvtepi32_ps(total[t][0]), _mm256_cvtepi32_ps(total[t][1])};
+}
+
+template <int kBytes, int T>
+inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
+                     const int32_t* offsets, F32x16* out) {
+  if constexpr (kBytes == 1) {
+    int4_dot_bytes<T>(codes, chunks, x, offsets, out);
+  } else {
+    int4_dot_words<T>(codes, chunks, x, offsets, out);
+  }
+}
+template <int kBytes, int T>
+inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x,
+                     const int32_t* /*totals*/, F32x16* out) {
+  if constexpr (kBytes == 1) {
+    int8_dot_bytes<T>(codes, chunks, x, out);
+  } else {
+    int8_dot_words<T>(codes, chunks, x, out);
+  }
 }
 
 }  // namespace

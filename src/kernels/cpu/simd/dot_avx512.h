@@ -1,11 +1,11 @@
 // Integer dot products on AVX-512 VNNI: 16 outputs (one per 32-bit lane), T rows of activations in
-// two bytes. The same functions are in dot_avx2.h and dot_portable.h.
+// one or two bytes. The same functions are in dot_avx2.h and dot_portable.h.
 //
 // int4: a chunk is 64 bytes = 16 outputs x 8 inputs. Byte 4 * lane + j holds input j of the chunk
 // in its low and input j + 4 in its high nibble, as code + 8, so unsigned.
 // int8: a chunk is 64 bytes = 16 outputs x 4 inputs, signed.
-// x: per four inputs four high bytes, then four low bytes; a value is 256 * high + low, so that the
-// byte instruction runs twice and the two sums are joined.
+// x: one byte per input; or per four inputs four high bytes, then four low bytes: a value is 256 *
+// high + low, so that the byte instruction runs twice and the two sums are joined.
 #pragma once
 
 #include <cstring>
@@ -28,62 +28,77 @@ inline __m512i broadcast4(const int8_t* p) {
   return _mm512_set1_epi32(four);
 }
 // Integral values of at most 16 bits, as the dot products want them.
+template <int kBytes>
 inline void store_activations(int8_t* p, F32x16 values) {
   const __m512i v = _mm512_cvtps_epi32(values);
-  const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(v, _mm512_set1_epi32(128)), 8);
-  const __m512i low = _mm512_sub_epi32(v, _mm512_slli_epi32(high, 8));
-  const __m128i h = _mm512_cvtepi32_epi8(high), l = _mm512_cvtepi32_epi8(low);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_unpacklo_epi32(h, l));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 16), _mm_unpackhi_epi32(h, l));
-}
-inline __m512i join_bytes(__m512i high, __m512i low) {
-  return _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
+  if constexpr (kBytes == 1) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v));
+  } else {
+    const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(v, _mm512_set1_epi32(128)), 8);
+    const __m512i low = _mm512_sub_epi32(v, _mm512_slli_epi32(high, 8));
+    const __m128i h = _mm512_cvtepi32_epi8(high), l = _mm512_cvtepi32_epi8(low);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_unpacklo_epi32(h, l));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 16), _mm_unpackhi_epi32(h, l));
+  }
 }
 
+// Sums of products with the high and the low bytes of activations, in C chains that hide the
+// latency of the dot instruction.
+template <int kBytes, int C>
+struct ByteSums {
+  __m512i part[kBytes][C];
+
+  ByteSums() {
+    for (auto& chains : part)
+      for (__m512i& chain : chains) chain = _mm512_setzero_si512();
+  }
+  // w: unsigned bytes of four inputs; x: those inputs.
+  void add(int chain, __m512i w, const int8_t* x) {
+    for (int b = 0; b < kBytes; ++b)
+      part[b][chain] = _mm512_dpbusd_epi32(part[b][chain], w, broadcast4(x + 4 * b));
+  }
+  __m512i total() const {
+    __m512i sums[kBytes];
+    for (int b = 0; b < kBytes; ++b) {
+      sums[b] = part[b][0];
+      for (int c = 1; c < C; ++c) sums[b] = _mm512_add_epi32(sums[b], part[b][c]);
+    }
+    if constexpr (kBytes == 1) return sums[0];
+    return _mm512_add_epi32(_mm512_slli_epi32(sums[0], 8), sums[kBytes - 1]);
+  }
+};
+
 // out[t] = offsets[t] + sum over chunks of unsigned code * x
-template <int T>
+template <int kBytes, int T>
 inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
                      const int32_t* offsets, F32x16* out) {
   const __m512i nibble = _mm512_set1_epi8(15);
-  __m512i high[T][2], low[T][2];  // two chains each hide the latency of the dot instruction
-  for (int t = 0; t < T; ++t)
-    for (int j = 0; j < 2; ++j) high[t][j] = low[t][j] = _mm512_setzero_si512();
+  ByteSums<kBytes, 2> sums[T];
 #pragma GCC unroll 2
   for (int64_t c = 0; c < chunks; ++c) {
     const __m512i w = _mm512_loadu_si512(codes + c * 64);
     const __m512i w0 = _mm512_and_si512(w, nibble);
     const __m512i w1 = _mm512_and_si512(_mm512_srli_epi16(w, 4), nibble);
     for (int t = 0; t < T; ++t) {
-      const int8_t* values = x[t] + c * 16;
-      high[t][0] = _mm512_dpbusd_epi32(high[t][0], w0, broadcast4(values));
-      low[t][0] = _mm512_dpbusd_epi32(low[t][0], w0, broadcast4(values + 4));
-      high[t][1] = _mm512_dpbusd_epi32(high[t][1], w1, broadcast4(values + 8));
-      low[t][1] = _mm512_dpbusd_epi32(low[t][1], w1, broadcast4(values + 12));
+      sums[t].add(0, w0, x[t] + c * 8 * kBytes);
+      sums[t].add(1, w1, x[t] + c * 8 * kBytes + 4 * kBytes);
     }
   }
-  for (int t = 0; t < T; ++t) {
-    const __m512i total = join_bytes(_mm512_add_epi32(high[t][0], high[t][1]),
-                                     _mm512_add_epi32(low[t][0], low[t][1]));
-    out[t] = _mm512_cvtepi32_ps(_mm512_add_epi32(total, _mm512_set1_epi32(offsets[t])));
-  }
+  for (int t = 0; t < T; ++t)
+    out[t] = _mm512_cvtepi32_ps(_mm512_add_epi32(sums[t].total(), _mm512_set1_epi32(offsets[t])));
 }
 
-// out[t] = sum over chunks of code * x; sums[t] is the sum of these x
-template <int T>
+// out[t] = sum over chunks of code * x; totals[t] is the sum of these x
+template <int kBytes, int T>
 inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x,
-                     const int32_t* sums, F32x16* out) {
+                     const int32_t* totals, F32x16* out) {
   // The instruction wants unsigned weights: code + 128, and 128 * sum(x) comes off again.
   const __m512i flip = _mm512_set1_epi8(int8_t(0x80));
-  constexpr int kChains = T == 1 ? 2 : 1;  // enough to hide the latency of the dot instruction
-  __m512i high[T][kChains], low[T][kChains];
-  for (int t = 0; t < T; ++t)
-    for (int j = 0; j < kChains; ++j) high[t][j] = low[t][j] = _mm512_setzero_si512();
-  const auto add_chunk = [&](int64_t c, int j) {
+  constexpr int kChains = T == 1 ? 2 : 1;
+  ByteSums<kBytes, kChains> sums[T];
+  const auto add_chunk = [&](int64_t c, int chain) {
     const __m512i w = _mm512_xor_si512(_mm512_loadu_si512(codes + c * 64), flip);
-    for (int t = 0; t < T; ++t) {
-      high[t][j] = _mm512_dpbusd_epi32(high[t][j], w, broadcast4(x[t] + c * 8));
-      low[t][j] = _mm512_dpbusd_epi32(low[t][j], w, broadcast4(x[t] + c * 8 + 4));
-    }
+    for (int t = 0; t < T; ++t) sums[t].add(chain, w, x[t] + c * 4 * kBytes);
   };
   int64_t c = 0;
   for (; c + 2 <= chunks; c += 2) {
@@ -91,14 +106,9 @@ inline void int8_dot(const int8_t* codes, int64_t chunks, const int8_t* const* x
     add_chunk(c + 1, kChains - 1);
   }
   if (c < chunks) add_chunk(c, 0);
-  for (int t = 0; t < T; ++t) {
-    for (int j = 1; j < kChains; ++j) {
-      high[t][0] = _mm512_add_epi32(high[t][0], high[t][j]);
-      low[t][0] = _mm512_add_epi32(low[t][0], low[t][j]);
-    }
-    out[t] = _mm512_cvtepi32_ps(
-        _mm512_sub_epi32(join_bytes(high[t][0], low[t][0]), _mm512_set1_epi32(128 * sums[t])));
-  }
+  for (int t = 0; t < T; ++t)
+    out[t] =
+        _mm512_cvtepi32_ps(_mm512_sub_epi32(sums[t].total(), _mm512_set1_epi32(128 * totals[t])));
 }
 
 }  // namespace

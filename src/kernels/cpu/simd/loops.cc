@@ -4,18 +4,22 @@
 
 namespace slip {
 
-extern const Loops kLoops_portable;
+// For activations of one and of two bytes.
+extern const Loops kLoops_portable[2];
 #if defined(__x86_64__)
-extern const Loops kLoops_avx2;
-extern const Loops kLoops_avx512;
+extern const Loops kLoops_avx2[2];
+extern const Loops kLoops_avx512[2];
 #endif
 
-const Loops& loops_for(Isa isa) {
+const Loops& loops_for(Isa isa, int activation_bytes) {
+  check(activation_bytes == 1 || activation_bytes == 2, "activations of ", activation_bytes,
+        " bytes");
+  const int index = activation_bytes - 1;
   switch (isa) {
-    case Isa::portable: return kLoops_portable;
+    case Isa::portable: return kLoops_portable[index];
 #if defined(__x86_64__)
-    case Isa::avx2: return kLoops_avx2;
-    case Isa::avx512: return kLoops_avx512;
+    case Isa::avx2: return kLoops_avx2[index];
+    case Isa::avx512: return kLoops_avx512[index];
 #else
     case Isa::avx2:
     case Isa::avx512: break;

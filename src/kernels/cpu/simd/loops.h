@@ -16,16 +16,15 @@ inline constexpr int64_t kLanes = 16;
 // Inputs that share a scale when activations are rounded.
 inline constexpr int64_t kActivationGroup = 128;
 
-// Integer weights multiply activations of 16 bits. One byte would cost half the products, and it
-// changes the top choice of one position in thirty of a small model; two are as good as float
+// Integer weights multiply activations of two bytes, which are as good as float, or of one, which
+// cost half the products and change the top choice of one position in thirty of a small model
 // (docs/adr/0003-activations-in-two-bytes.md).
-inline constexpr float kActivationSteps = 127 * 256;
-inline constexpr int kBytesPerActivation = 2;
+constexpr float activation_steps(int bytes) { return bytes == 2 ? 127 * 256 : 127; }
 
 // One row of activations, as f32 and, for integer weights, rounded.
 struct RowInput {
   const float* values;
-  const int8_t* codes;  // two bytes per input, in the order that dot_<isa>.h likes
+  const int8_t* codes;  // one or two bytes per input, in the order that dot_<isa>.h likes
   const float* scales;  // [groups]
   const int32_t* sums;  // [groups], of the rounded values
 };
@@ -121,8 +120,9 @@ struct CodedMatrix {
   const uint16_t* scales;  // bf16 [kMaxPageSlice]
 };
 
-// Queries and softmax weights meet codes as integers of 16 bits. Sums of 1024 products with levels
-// of at most 127 must fit into 32 bits.
+// Queries and softmax weights meet codes as integers of 16 bits: the output is then off by 1e-4.
+// With one byte each it would be 1.5e-2, because a page with a peak loses its small weights. Sums
+// of 1024 products with levels of at most 127 must fit into 32 bits.
 inline constexpr int kQuerySteps = 16383;
 inline constexpr int kWeightSteps = 32767;
 
@@ -151,8 +151,9 @@ struct CodedPage {
 
 struct Loops {
   Isa isa;
+  int activation_bytes;  // 1 or 2
 
-  // Rounds a row, one scale per group: round(x / (max|x| / kActivationSteps)).
+  // Rounds a row, one scale per group: round(x / (max|x| / activation_steps)).
   void (*quantize_row)(const float* x, int64_t count, int64_t group, int8_t* codes, float* scales,
                        int32_t* sums);
 
@@ -191,6 +192,6 @@ struct Loops {
   int64_t (*int8_products)(int64_t rounds);  // returns how many products one call made
 };
 
-const Loops& loops_for(Isa isa);
+const Loops& loops_for(Isa isa, int activation_bytes = 2);
 
 }  // namespace slip

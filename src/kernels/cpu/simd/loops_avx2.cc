@@ -13,7 +13,7 @@
 
 namespace slip {
 
-extern const Loops kLoops_avx2;
-const Loops kLoops_avx2 = make_loops(Isa::avx2);
+extern const Loops kLoops_avx2[2];
+const Loops kLoops_avx2[2] = {make_loops<1>(Isa::avx2), make_loops<2>(Isa::avx2)};
 
 }  // namespace slip

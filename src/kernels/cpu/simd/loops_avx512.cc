@@ -13,7 +13,7 @@
 
 namespace slip {
 
-extern const Loops kLoops_avx512;
-const Loops kLoops_avx512 = make_loops(Isa::avx512);
+extern const Loops kLoops_avx512[2];
+const Loops kLoops_avx512[2] = {make_loops<1>(Isa::avx512), make_loops<2>(Isa::avx512)};
 
 }  // namespace slip

@@ -30,8 +30,11 @@ inline F32x16 delta_update(F32x16 alpha, F32x16 s, F32x16 k, F32x16 delta) {
   return fma(k, delta, mul(alpha, s));
 }
 
-// Keys that are asked for ahead of time where the state may come from memory.
-constexpr int64_t kKeysAhead = 16;
+// The state of a large model comes from memory, and a strip of it in pieces of 128 bytes that the
+// hardware does not foresee: asking for the piece so many keys ahead makes a row a third faster,
+// and one from the cache a tenth slower. Only as far as the second-level cache: the first has no
+// room.
+constexpr int64_t kKeysAhead = 64;
 
 // Reads one key of the state where it lies, and applies the recorded rows to it.
 template <int V, class Vector>
@@ -39,7 +42,7 @@ inline void read_state(const DeltaColumns& a, int64_t i, int64_t column, const V
                        F32x16* s) {
   float* state = a.state + i * a.state_stride + column;
   for (int j = 0; j < V; ++j) {
-    __builtin_prefetch(state + kKeysAhead * a.state_stride + j * kLanes);
+    __builtin_prefetch(state + kKeysAhead * a.state_stride + j * kLanes, 0, 2);
     s[j] = vector.load(state + j * kLanes);
   }
   const DeltaUpdates& u = a.replay;
@@ -124,8 +127,10 @@ inline void delta_strip(const DeltaColumns& a, int64_t column, const Vector& vec
   for (int64_t row = 0; row < a.rows; ++row)
     delta_row<V>(a, row, column, vector, row > 0 || a.from_work ? work : state,
                  row + 1 < a.rows ? work : last);
-  F32x16 s[V];
-  for (int64_t i = 0; i < a.key_dim && a.rows == 0; ++i) read_state<V>(a, i, column, vector, s);
+  if (a.rows == 0) {  // nobody has read the state, and it may have to be brought up to date
+    F32x16 s[V];
+    for (int64_t i = 0; i < a.key_dim; ++i) read_state<V>(a, i, column, vector, s);
+  }
 }
 
 void delta_columns(const DeltaColumns& a) {

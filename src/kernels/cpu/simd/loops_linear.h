@@ -137,7 +137,7 @@ void linear_float(const LinearTile& tile) {
 }
 
 // int4 block: per group 16 scales (f16), then group / 8 chunks of 64 bytes.
-template <int T>
+template <int kBytes, int T>
 inline void int4_tile(const LinearTile& tile, int64_t block, int64_t row) {
   const int64_t groups = tile.in / tile.group;
   const int64_t chunks = tile.group / 8;
@@ -149,14 +149,15 @@ inline void int4_tile(const LinearTile& tile, int64_t block, int64_t row) {
     const int8_t* x[T];
     int32_t offsets[T];  // codes are stored plus eight
     for (int t = 0; t < T; ++t) {
-      x[t] = tile.rows[row + t].codes + 2 * g * tile.group;
+      x[t] = tile.rows[row + t].codes + kBytes * g * tile.group;
       offsets[t] = -8 * tile.rows[row + t].sums[g];
     }
     F32x16 dots[T];
     if constexpr (T <= 2)
       for (int64_t line = 0; line < group_bytes; line += 64)
         __builtin_prefetch(weight + kPrefetchBytes + line);
-    int4_dot<T>(reinterpret_cast<const uint8_t*>(weight) + 2 * kLanes, chunks, x, offsets, dots);
+    int4_dot<kBytes, T>(reinterpret_cast<const uint8_t*>(weight) + 2 * kLanes, chunks, x, offsets,
+                        dots);
     const F32x16 scales = load_f16(reinterpret_cast<const uint16_t*>(weight));
     for (int t = 0; t < T; ++t)
       total[t] = fma(dots[t], mul(scales, set1(tile.rows[row + t].scales[g])), total[t]);
@@ -165,7 +166,7 @@ inline void int4_tile(const LinearTile& tile, int64_t block, int64_t row) {
 }
 
 // int8 block: ceil(in / 4) chunks of 64 bytes; one scale per output.
-template <int T>
+template <int kBytes, int T>
 inline void int8_tile(const LinearTile& tile, int64_t block, int64_t row) {
   const int64_t chunks = (tile.in + 3) / 4;
   const int64_t group_chunks = kActivationGroup / 4;
@@ -178,14 +179,14 @@ inline void int8_tile(const LinearTile& tile, int64_t block, int64_t row) {
     const int8_t* x[T];
     int32_t sums[T];
     for (int t = 0; t < T; ++t) {
-      x[t] = tile.rows[row + t].codes + begin * 8;
+      x[t] = tile.rows[row + t].codes + begin * 4 * kBytes;
       sums[t] = tile.rows[row + t].sums[g];
     }
     F32x16 dots[T];
     if constexpr (T <= 2)
       for (int64_t line = 0; line < count * 64; line += 64)
         __builtin_prefetch(codes + begin * 64 + kPrefetchBytes + line);
-    int8_dot<T>(codes + begin * 64, count, x, sums, dots);
+    int8_dot<kBytes, T>(codes + begin * 64, count, x, sums, dots);
     for (int t = 0; t < T; ++t)
       total[t] = fma(dots[t], set1(tile.rows[row + t].scales[g]), total[t]);
   }
@@ -194,16 +195,18 @@ inline void int8_tile(const LinearTile& tile, int64_t block, int64_t row) {
 }
 
 // A block at a time, so that it stays in the first-level cache for all rows.
+template <int kBytes>
 void linear_int4(const LinearTile& tile) {
   for (int64_t block = 0; block < tile.blocks; ++block)
-    for_row_tiles<kInt4Rows>(tile.row_count,
-                             [&](auto rows, int64_t row) { int4_tile<rows>(tile, block, row); });
+    for_row_tiles<kInt4Rows>(
+        tile.row_count, [&](auto rows, int64_t row) { int4_tile<kBytes, rows>(tile, block, row); });
 }
 
+template <int kBytes>
 void linear_int8(const LinearTile& tile) {
   for (int64_t block = 0; block < tile.blocks; ++block)
     for_row_tiles<6>(tile.row_count,
-                     [&](auto rows, int64_t row) { int8_tile<rows>(tile, block, row); });
+                     [&](auto rows, int64_t row) { int8_tile<kBytes, rows>(tile, block, row); });
 }
 
 }  // namespace

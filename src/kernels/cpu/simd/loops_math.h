@@ -111,23 +111,24 @@ void conv_silu(const float* const* inputs, const float* weight, int64_t weight_s
   });
 }
 
+template <int kBytes>
 void quantize_row(const float* x, int64_t count, int64_t group, int8_t* codes, float* scales,
                   int32_t* sums) {
-  const F32x16 bound = set1(kActivationSteps);
+  const F32x16 bound = set1(activation_steps(kBytes));
   for (int64_t begin = 0, g = 0; begin < count; begin += group, ++g) {
     const int64_t size = begin + group < count ? group : count - begin;
     F32x16 peak = zero();
     for_each_vector(size, [&](int64_t i, int64_t valid) {
       peak = max(peak, abs(load_part(x + begin + i, valid)));
     });
-    const float scale = largest(peak) / kActivationSteps;
+    const float scale = largest(peak) / activation_steps(kBytes);
     const F32x16 inverse = set1(scale > 0 ? 1.0f / scale : 0.0f);
     F32x16 total = zero();  // integers below 2^24: exact in any order
     for_each_vector(size, [&](int64_t i, int64_t valid) {
       // Rounding of 1 / scale could push the peak past the last step.
       F32x16 v = mul(load_part(x + begin + i, valid), inverse);
       v = round_even(max(min(v, bound), sub(zero(), bound)));
-      store_activations(codes + 2 * (begin + i), v);
+      store_activations<kBytes>(codes + kBytes * (begin + i), v);
       total = add(total, v);
     });
     scales[g] = scale;

@@ -13,7 +13,7 @@
 
 namespace slip {
 
-extern const Loops kLoops_portable;
-const Loops kLoops_portable = make_loops(Isa::portable);
+extern const Loops kLoops_portable[2];
+const Loops kLoops_portable[2] = {make_loops<1>(Isa::portable), make_loops<2>(Isa::portable)};
 
 }  // namespace slip

@@ -24,7 +24,7 @@ int64_t int8_products(int64_t rounds) {
   const int32_t offsets[4] = {};
   F32x16 dots[4], total = zero();
   for (int64_t i = 0; i < rounds; ++i) {
-    int4_dot<4>(codes, 16, rows, offsets, dots);
+    int4_dot<2, 4>(codes, 16, rows, offsets, dots);
     total = add(total, add(add(dots[0], dots[1]), add(dots[2], dots[3])));
   }
   volatile float sink = sum(total);
@@ -32,15 +32,17 @@ int64_t int8_products(int64_t rounds) {
   return rounds * 4 * 128 * kLanes * 2;  // two bytes per activation
 }
 
+template <int kBytes>
 constexpr Loops make_loops(Isa isa) {
   return {.isa = isa,
-          .quantize_row = quantize_row,
+          .activation_bytes = kBytes,
+          .quantize_row = quantize_row<kBytes>,
           .linear_f32 = linear_float<StoredF32>,
           .linear_bf16 = linear_float<StoredBf16>,
           .linear_f16 = linear_float<StoredF16>,
           .linear_fp8 = linear_float<StoredFp8>,
-          .linear_int8 = linear_int8,
-          .linear_int4 = linear_int4,
+          .linear_int8 = linear_int8<kBytes>,
+          .linear_int4 = linear_int4<kBytes>,
           .rms_norm = rms_norm,
           .gated_rms_norm = gated_rms_norm,
           .silu_mul = silu_mul,
