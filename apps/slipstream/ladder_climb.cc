@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/cpu_ops.h"
 #include "ladder_decode.h"
 #include "run_stats.h"
 
@@ -26,6 +27,7 @@ struct ExpectedAnswer {
 struct Loaded {
   const Rung& rung;
   RungResult& result;
+  std::unique_ptr<Ops> own_ops{};  // where the rung needs others than the rest
   std::unique_ptr<Engine> engine{};
   std::unique_ptr<Session> session{};
   std::optional<DraftLength> drafts{};
@@ -71,8 +73,12 @@ class Climb {
   Result<Loaded> load(const Rung& rung, RungResult& result) {
     setup_.doing("loading " + rung.name);
     Loaded loaded{.rung = rung, .result = result, .drafts = rung.drafts};
-    SLIP_TRY(loaded.engine, Engine::load(setup_.source, options_for(rung), *setup_.backend.ops,
-                                         *setup_.backend.pool, loading_bar(rung.name)));
+    const Backend& backend = setup_.backend;
+    if (rung.activation_bytes == 1)
+      loaded.own_ops = make_cpu_ops(*backend.pool, backend.isa, rung.activation_bytes);
+    Ops& ops = loaded.own_ops ? *loaded.own_ops : *backend.ops;
+    SLIP_TRY(loaded.engine, Engine::load(setup_.source, options_for(rung), ops, *backend.pool,
+                                         loading_bar(rung.name)));
     loaded.session = std::make_unique<Session>(*loaded.engine);
     loaded.expected = expected_;
     if (setup_.acceptance) {

@@ -59,12 +59,16 @@ Result<std::vector<Rung>> plan_ladder(const ModelSource& source, const Ops& ops,
   add("+ int8 head", same_weights(files, int8) ? "the files have no 16-bit head" : "");
 
   rung.same_text = true;
-  rung.weights.int8_drafter = true;
+  rung.weights.drafter = WeightFormat::int4_group;
   rung.weights.draft_shortlist = shortlist;
   if (source.has_mtp()) rung.drafts = DraftLength::automatic(kMaxDrafts);
-  add("+ our extras", no_drafts);
+  add("+ drafts as they pay", no_drafts);
 
   rung.same_text = false;
+  rung.activation_bytes = 1;
+  add("+ 8-bit activations",
+      ops.name() == std::string("cpu") ? "" : "only the CPU kernels have them");
+
   rung.kv = {.keys = KvCodec::tq4, .values = KvCodec::tq4};
   add(cat("+ TurboQuant ", name_of(rung.kv)));
   return ladder;

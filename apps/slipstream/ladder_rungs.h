@@ -14,6 +14,7 @@ struct Rung {
   std::string name;
   WeightChoices weights{};
   KvRecipe kv{.keys = KvCodec::bf16, .values = KvCodec::bf16};
+  int activation_bytes = 2;             // of what meets integer weights
   std::optional<DraftLength> drafts{};  // as it begins, before it has learned anything
   bool same_text = false;               // as the rung before: only drafts differ
   std::string skipped{};                // why it is not measured; empty: it is

@@ -21,7 +21,7 @@ void SpeculateFlags::add_to(Flags& flags) {
 
 void SpeculateFlags::add_drafter_to(Flags& flags) {
   flags.choice(
-      "--drafter", &drafter, {"int8", "keep"},
+      "--drafter", &drafter, {"int4", "int8", "keep"},
       "How to hold the drafting layer where files have 16 bits; coarse drafts cost nothing "
       "but acceptance");
   flags.option("--draft-shortlist", &shortlist, "N",
@@ -45,7 +45,8 @@ void SpeculateFlags::apply(EngineOptions& options) const {
 }
 
 void SpeculateFlags::apply_drafter(WeightChoices& weights) const {
-  weights.int8_drafter = drafter == "int8";
+  if (drafter == "int8") weights.drafter = WeightFormat::int8_row;
+  if (drafter == "int4") weights.drafter = WeightFormat::int4_group;
   weights.draft_shortlist = shortlist;
 }
 

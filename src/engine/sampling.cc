@@ -14,6 +14,27 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+// The largest value, in chains that the compiler can turn into vectors: a loop over one running
+// maximum takes longer than a draft's whole attention.
+float largest(std::span<const float> values) {
+  constexpr size_t kChains = 16;
+  float peaks[kChains];
+  for (float& peak : peaks) peak = -INFINITY;
+  size_t i = 0;
+  for (; i + kChains <= values.size(); i += kChains)
+    for (size_t j = 0; j < kChains; ++j)
+      peaks[j] = values[i + j] > peaks[j] ? values[i + j] : peaks[j];
+  float peak = *std::max_element(peaks, peaks + kChains);
+  for (; i < values.size(); ++i) peak = std::max(peak, values[i]);
+  return peak;
+}
+
+// The first of the largest.
+int32_t first_largest(std::span<const float> values) {
+  const auto place = std::find(values.begin(), values.end(), largest(values));
+  return place == values.end() ? 0 : int32_t(place - values.begin());
+}
+
 }  // namespace
 
 Sampler::Sampler(const SamplingOptions& options, int64_t vocabulary, int64_t usable)
@@ -45,15 +66,16 @@ Sampler::Proposal Sampler::propose(std::span<float> logits, int64_t ahead) {
   adjust(logits);
   const auto usable = logits.first(size_t(usable_));
   const int32_t id = choose(usable, chosen_ + ahead);
-  float other = -INFINITY;
-  for (size_t i = 0; i < usable.size(); ++i)
-    if (usable[i] > other && i != size_t(id)) other = usable[i];
-  return {id, usable[size_t(id)] - other};
+  const float logit = usable[size_t(id)];
+  usable[size_t(id)] = -INFINITY;
+  const float margin = logit - largest(usable);
+  usable[size_t(id)] = logit;
+  return {id, margin};
 }
 
 int32_t Sampler::choose(std::span<const float> logits, int64_t index) {
   if (!options_.greedy()) return draw(logits, index);
-  return int32_t(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  return first_largest(logits);
 }
 
 void Sampler::adjust(std::span<float> logits) const {

@@ -3,13 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+
+#include "quant/weight.h"
 
 namespace slip {
 
 struct WeightChoices {
   bool int8_head = false;
   bool fp8_shared_experts = false;  // of the main layers
-  bool int8_drafter = false;        // drafts decide nothing, so their weights may be coarse
+  // int8_row or int4_group, for the drafting layer and a copy of the head of its own: drafts decide
+  // nothing, so their weights may be coarse.
+  std::optional<WeightFormat> drafter{};
   int64_t draft_shortlist = 0;      // rows of the head that drafting scores; 0: all
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "quant/fp8_block.h"
+#include "quant/int4_group.h"
 #include "quant/int8_row.h"
 #include "quant/widen_row.h"
 #include "tensor/buffer.h"
@@ -41,10 +42,10 @@ Status quantize(const Weight& from, const Weight& into, int64_t first_row) {
   switch (into.info.format) {
     case WeightFormat::int8_row: return quantize_int8_rows(from, into, first_row);
     case WeightFormat::fp8_block: return quantize_fp8_blocks(from, into, first_row);
+    case WeightFormat::int4_group: return quantize_int4_groups(from, into, first_row);
     case WeightFormat::f32:
     case WeightFormat::bf16:
-    case WeightFormat::f16:
-    case WeightFormat::int4_group: break;
+    case WeightFormat::f16: break;
   }
   unreachable("a WeightFormat that is made at load");
 }
@@ -104,16 +105,20 @@ Status read_quantized(WeightSource& source, const RecodedMatrix& matrix, const W
 WeightInfo recoded_info(const WeightInfo& found, const Recoding& recoding) {
   WeightInfo info = found;
   if (recoding.format && is_plain_float(found.format)) {
-    check(*recoding.format == WeightFormat::int8_row || *recoding.format == WeightFormat::fp8_block,
-          name_of(*recoding.format), " is not made at load");
+    check(!is_plain_float(*recoding.format), name_of(*recoding.format), " is not made at load");
     info.format = *recoding.format;
+    if (info.format == WeightFormat::int4_group && int4_group_for(found.in) == 0)
+      info.format = WeightFormat::int8_row;
   }
   if (!recoding.rows.empty()) {
     info.out = int64_t(recoding.rows.size());
     if (info.format == WeightFormat::fp8_block) info.format = WeightFormat::int8_row;
   }
-  if (info.format != found.format)
-    info.group = info.format == WeightFormat::fp8_block ? kFp8Block : 0;
+  if (info.format != found.format) {
+    info.group = 0;
+    if (info.format == WeightFormat::fp8_block) info.group = kFp8Block;
+    if (info.format == WeightFormat::int4_group) info.group = int4_group_for(found.in);
+  }
   return info;
 }
 

@@ -12,8 +12,8 @@ namespace slip {
 
 // How a weight is to differ from what the source holds.
 struct Recoding {
-  // int8_row or fp8_block, made from 16 or 32 bits. A matrix that is already quantized stays as it
-  // is: quantizing twice would only lose.
+  // int8_row, fp8_block or int4_group (int8_row where no group fits), made from 16 or 32 bits. A
+  // matrix that is already quantized stays as it is: quantizing twice would only lose.
   std::optional<WeightFormat> format{};
 
   // Only these rows, in this order; empty: all. Rows share no fp8 block with their new neighbours,

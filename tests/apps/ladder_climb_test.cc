@@ -97,7 +97,7 @@ TEST(LadderRungs, EachKeepsWhatTheEarlierOnesSwitchedOn) {
     const WeightChoices &before = ladder[i - 1].weights, &now = ladder[i].weights;
     EXPECT_GE(now.fp8_shared_experts, before.fp8_shared_experts);
     EXPECT_GE(now.int8_head, before.int8_head);
-    EXPECT_GE(now.int8_drafter, before.int8_drafter);
+    EXPECT_GE(now.drafter.has_value(), before.drafter.has_value());
     EXPECT_GE(now.draft_shortlist, before.draft_shortlist);
     const bool same_numbers = now.fp8_shared_experts == before.fp8_shared_experts &&
                               now.int8_head == before.int8_head && ladder[i].kv == ladder[i - 1].kv;

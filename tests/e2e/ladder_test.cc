@@ -31,9 +31,9 @@ TEST(Ladder, PrintsTheContractsObjectAndDrawsTheChart) {
   const JsonArray& steps = object.at("steps").as_array();
   std::vector<std::string> names;
   for (const Json& step : steps) names.emplace_back(step.at("name").as_string());
-  ASSERT_THAT(names,
-              testing::ElementsAre("int4 baseline", "+ fp8 shared experts", "+ MTP-1", "+ MTP-2",
-                                   "+ int8 head", "+ our extras", "+ TurboQuant k4v4"));
+  ASSERT_THAT(names, testing::ElementsAre("int4 baseline", "+ fp8 shared experts", "+ MTP-1",
+                                          "+ MTP-2", "+ int8 head", "+ drafts as they pay",
+                                          "+ 8-bit activations", "+ TurboQuant k4v4"));
   for (const Json& step : steps) {
     for (const char* key :
          {"tokens_per_second", "steps_per_second", "tokens_per_step", "bytes_per_step", "gb_per_s",

@@ -198,7 +198,7 @@ TEST(MtpForms, Int4) {
 // The choice of int8 leaves quantized layers alone, and takes those of the 16-bit ones.
 TEST(MtpForms, AnInt8DrafterOfQuantizedFiles) {
   const ChangedMinnow changed(as_int4);
-  DraftingModel model(changed.path(), cpu_backends().front(), {.int8_drafter = true});
+  DraftingModel model(changed.path(), cpu_backends().front(), {.drafter = WeightFormat::int8_row});
   EXPECT_EQ(model.run(text()).drafts.values, run(changed.path()).drafts.values);
 }
 

@@ -59,7 +59,7 @@ TEST(DraftCost, IsTheLayerAndWhatItScoresOfTheHead) {
   };
   DraftingModel whole(minnow_folder(), cpu_backends().front());
   DraftingModel some(minnow_folder(), cpu_backends().front(),
-                     {.int8_drafter = true, .draft_shortlist = 1024});
+                     {.drafter = WeightFormat::int8_row, .draft_shortlist = 1024});
   const double experts = 4.0 / 16;
   const double expected_whole =
       placed_bytes(whole.model(), experts, in_draft) + head_bytes(whole.model()) + kTableRow;

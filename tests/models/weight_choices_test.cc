@@ -12,8 +12,10 @@
 namespace slip {
 namespace {
 
-constexpr WeightChoices kAll{
-    .int8_head = true, .fp8_shared_experts = true, .int8_drafter = true, .draft_shortlist = 500};
+constexpr WeightChoices kAll{.int8_head = true,
+                             .fp8_shared_experts = true,
+                             .drafter = WeightFormat::int8_row,
+                             .draft_shortlist = 500};
 
 std::map<std::string, WeightFormat> formats_of(const ModelSource& source,
                                                const WeightChoices& choices) {
@@ -51,7 +53,8 @@ TEST(WeightChoices, DraftRowsAreKeptAsTheHeadOrAsTheDrafter) {
   };
   EXPECT_EQ(draft_rows({.draft_shortlist = 9}), WeightFormat::bf16);
   EXPECT_EQ(draft_rows({.int8_head = true, .draft_shortlist = 9}), WeightFormat::int8_row);
-  EXPECT_EQ(draft_rows({.int8_drafter = true, .draft_shortlist = 9}), WeightFormat::int8_row);
+  EXPECT_EQ(draft_rows({.drafter = WeightFormat::int8_row, .draft_shortlist = 9}),
+            WeightFormat::int8_row);
   EXPECT_FALSE(formats_of(source, {.draft_shortlist = 8192}).contains("mtp.draft_head"));
 }
 
@@ -69,7 +72,7 @@ TEST(WeightChoices, AreInThePlan) {
   EXPECT_NEAR(planned({.int8_head = true}), plain - 8192 * 384 + 8192 * 4, 64);
   EXPECT_NEAR(planned({.fp8_shared_experts = true}), plain - 8 * 3 * 128 * 384 + 8 * 9 * 4, 2048);
   EXPECT_NEAR(planned({.draft_shortlist = 1024}), plain + 1024 * 384 * 2, 64);
-  EXPECT_LT(planned({.int8_drafter = true}), plain - 3500000);
+  EXPECT_LT(planned({.drafter = WeightFormat::int8_row}), plain - 3500000);
 }
 
 TEST(WeightChoices, WithoutAnMtpLayerThereIsNoShortlist) {
@@ -106,9 +109,13 @@ TEST_P(Shortlist, LogitsAreThoseOfTheWholeHead) {
   std::vector<int32_t> ids = prompt_ids("tool_call");
   ids.resize(40);
   for (const bool int8 : {false, true}) {
-    DraftingModel whole(minnow_folder(), GetParam(), {.int8_head = int8, .int8_drafter = int8});
+    DraftingModel whole(minnow_folder(), GetParam(),
+                        {.int8_head = int8,
+                         .drafter = int8 ? std::optional(WeightFormat::int8_row) : std::nullopt});
     DraftingModel some(minnow_folder(), GetParam(),
-                       {.int8_head = int8, .int8_drafter = int8, .draft_shortlist = 301});
+                       {.int8_head = int8,
+                        .drafter = int8 ? std::optional(WeightFormat::int8_row) : std::nullopt,
+                        .draft_shortlist = 301});
     const DraftingModel::Rows expected = whole.run(ids), found = some.run(ids);
     const std::span<const int32_t> tokens = some.model().draft_tokens();
     ASSERT_EQ(tokens.size(), 301u);
@@ -143,7 +150,8 @@ double agreement(DraftingModel& model, const std::string& sample) {
 
 TEST(Drafter, LosesNextToNothingByInt8) {
   DraftingModel exact(minnow_folder(), cpu_backends().front());
-  DraftingModel coarse(minnow_folder(), cpu_backends().front(), {.int8_drafter = true});
+  DraftingModel coarse(minnow_folder(), cpu_backends().front(),
+                       {.drafter = WeightFormat::int8_row});
   for (const std::string sample : {"docs", "chat"}) {
     const double before = agreement(exact, sample), after = agreement(coarse, sample);
     RecordProperty(sample + "_as_stored", cat(before));

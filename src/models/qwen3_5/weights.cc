@@ -123,12 +123,15 @@ void declare_heads(const Declaration& declaration, WeightTable& table, Weights& 
                   .in = config.hidden,
                   .recoding = {.format = format_if(choices.int8_head, WeightFormat::int8_row)}};
   if (!config.tied_head || choices.int8_head) table.add_linear(head, &weights.head);
-  if (!wanted.with_mtp || wanted.draft_tokens.empty()) return;
+  // Drafting has rows of its own where they are fewer or smaller than the head's.
+  const bool smaller = choices.drafter == WeightFormat::int4_group ||
+                       (choices.drafter == WeightFormat::int8_row && !choices.int8_head);
+  if (!wanted.with_mtp || (wanted.draft_tokens.empty() && !smaller)) return;
   weights.draft_tokens = wanted.draft_tokens;
   head.name = prefixes.mtp + "draft_head";
-  head.recoding = {
-      .format = format_if(choices.int8_head || choices.int8_drafter, WeightFormat::int8_row),
-      .rows = weights.draft_tokens};
+  head.recoding = {.format = choices.drafter, .rows = weights.draft_tokens};
+  if (!head.recoding.format)
+    head.recoding.format = format_if(choices.int8_head, WeightFormat::int8_row);
   table.add_linear(head, &weights.draft_rows);
 }
 
@@ -208,8 +211,8 @@ void declare_weights(const Declaration& declaration, WeightTable& table, Weights
   text.vector("norm.weight", {config.hidden}, &weights.final_scale, plus_one);
   declare_heads(declaration, table, weights);
   if (!wanted.with_mtp) return;
-  const auto format = format_if(choices.int8_drafter, WeightFormat::int8_row);
-  declare_mtp({config, table, prefixes.mtp, format, format}, weights.mtp.emplace());
+  declare_mtp({config, table, prefixes.mtp, choices.drafter, choices.drafter},
+              weights.mtp.emplace());
 }
 
 void finish_weights(const Config& config, Weights& weights) {

@@ -66,11 +66,11 @@ struct Weights {
   Weight head;       // [vocabulary, hidden]; the embedding itself when tied and kept as it is
   std::optional<Mtp> mtp;
 
-  // With a shortlist, drafting scores a copy of these rows of the head.
-  std::vector<int32_t> draft_tokens;
-  Weight draft_rows;  // [draft_tokens, hidden]
+  // Rows of the head as drafting scores them, if not the head itself.
+  std::vector<int32_t> draft_tokens;  // the shortlist; empty: all
+  Weight draft_rows;                  // [draft_tokens or vocabulary, hidden]
 
-  const Weight& draft_head() const { return draft_tokens.empty() ? head : draft_rows; }
+  const Weight& draft_head() const { return draft_rows.empty() ? head : draft_rows; }
 };
 
 // Which weights to load, and as what.
