@@ -15,7 +15,7 @@ struct WeightChoices {
   // int8_row or int4_group, for the drafting layer and a copy of the head of its own: drafts decide
   // nothing, so their weights may be coarse.
   std::optional<WeightFormat> drafter{};
-  int64_t draft_shortlist = 0;      // rows of the head that drafting scores; 0: all
+  int64_t draft_shortlist = 0;  // rows of the head that drafting scores; 0: all
 };
 
 }  // namespace slip

@@ -108,7 +108,7 @@ void CpuOps::delta_net(const DeltaNetArgs& args) {
            .state_stride = value_dim,
            .key_dim = key_dim,
            .columns = std::min(kDeltaColumns, value_dim - column),
-           .replay = begin == 0 ? replay(span, head, column) : DeltaUpdates{},
+           .replay = replay(span, head, column),
            .work = scratch.work,
            .from_work = begin > 0,
            .to_work = begin + rows < span.rows,

@@ -64,7 +64,7 @@ struct DeltaColumns {
   int64_t state_stride;  // value_dim
   int64_t key_dim;
   int64_t columns;
-  DeltaUpdates replay;  // applied to `state` before the first row
+  DeltaUpdates replay;  // applied to `state` when it is read
   float* work;          // [key_dim * columns, rounded up to whole vectors]: the state between rows
   bool from_work;       // earlier rows of the span have left it there
   bool to_work;         // more rows of the span follow
