@@ -82,7 +82,10 @@ Cache::Cache(std::span<const CacheSpec> specs, const CacheFormat& format, const 
 }
 
 View Cache::make_view(DType dtype, const Shape& shape) {
-  buffers_.emplace_back(Device::cpu, size_t(shape.count()) * bytes_per_value(dtype), Pages::huge);
+  // Huge pages suit long streams; records and tails of a few kilobytes would waste theirs.
+  constexpr size_t kLong = size_t{4} << 20;
+  const size_t bytes = size_t(shape.count()) * bytes_per_value(dtype);
+  buffers_.emplace_back(Device::cpu, bytes, bytes >= kLong ? Pages::huge : Pages::normal);
   return buffers_.back().view(dtype, shape);
 }
 

@@ -11,10 +11,11 @@ constexpr double kKeepTime = 0.99;
 // A step that takes so many times longer than usual was interrupted by something else.
 constexpr double kOutlier = 3;
 
-// Steps of different lengths at the beginning, to learn what rows cost.
-constexpr std::array<int64_t, 6> kFirstDrafts = {2, 0, 3, 1, 4, 2};
-// When drafting does not pay, it is tried again now and then, in case the text has changed.
-constexpr int64_t kRetryAfter = 48;
+// Steps of different lengths at the beginning, to learn what rows cost, after some that are not
+// timed. When drafting does not pay, the last two are tried again now and then, in case the text or
+// the machine has changed.
+constexpr std::array<int64_t, 8> kExploredDrafts = {4, 4, 2, 0, 4, 3, 2, 1};
+constexpr int64_t kWarmSteps = 2, kExploreAgainFrom = 6, kExploreAfter = 64;
 
 constexpr std::array<float, 7> kMargins = {0.25f, 0.5f, 1.0f, 1.75f, 2.75f, 4.0f, 6.0f};
 // What to expect before anything was seen.
@@ -58,7 +59,7 @@ int DraftLength::bucket(float margin) {
   return index;
 }
 
-bool DraftLength::exploring() const { return steps_ < int64_t(kFirstDrafts.size()); }
+bool DraftLength::exploring() const { return explored_ < int64_t(kExploredDrafts.size()); }
 
 double DraftLength::tokens_per_second() const {
   return tokens_.mean() / std::max(seconds_.mean(), 1e-12);
@@ -72,8 +73,7 @@ void DraftLength::begin_step() {
 bool DraftLength::wants_another() const {
   if (made_ >= most_) return false;
   if (!automatic_) return true;
-  if (exploring()) return made_ < kFirstDrafts[size_t(steps_)];
-  if (made_ == 0 && idle_steps_ >= kRetryAfter) return true;
+  if (exploring()) return made_ < kExploredDrafts[size_t(explored_)];
   const double chance = chance_ * right_by_place_[size_t(made_)].mean();
   return chance > tokens_per_second() * (draft_seconds_.mean() + verify_time_.slope());
 }
@@ -82,20 +82,29 @@ bool DraftLength::drafted(float margin) {
   buckets_[size_t(made_)] = bucket(margin);
   chance_ *= right_by_margin_[size_t(buckets_[size_t(made_)])].mean();
   ++made_;
-  if (!automatic_ || exploring() || idle_steps_ >= kRetryAfter) return true;
+  if (!automatic_ || exploring()) return true;
   return chance_ > tokens_per_second() * verify_time_.slope();
 }
 
 void DraftLength::end_step(const Outcome& outcome) {
-  ++steps_;
+  const bool explored = exploring();
+  if (explored) ++explored_;
   idle_steps_ = outcome.made > 0 ? 0 : idle_steps_ + 1;
+  if (idle_steps_ >= kExploreAfter) {
+    idle_steps_ = 0;
+    explored_ = kExploreAgainFrom;
+  }
   for (int64_t i = 0; i < std::min(outcome.verified, outcome.right + 1); ++i) {
     const double right = i < outcome.right ? 1 : 0;
     right_by_margin_[size_t(buckets_[size_t(i)])].add(right, kKeepChance);
     right_by_place_[size_t(i)].add(right, kKeepChance);
   }
   const double seconds = outcome.draft_seconds + outcome.verify_seconds;
-  if (!exploring() && seconds > kOutlier * seconds_.mean()) return;
+  if (warm_steps_ < kWarmSteps) {
+    ++warm_steps_;
+    return;
+  }
+  if (!explored && seconds > kOutlier * seconds_.mean()) return;
   if (outcome.made > 0) draft_seconds_.add(outcome.draft_seconds / double(outcome.made), kKeepTime);
   verify_time_.add(double(outcome.verified + 1), outcome.verify_seconds);
   tokens_.add(double(outcome.right + 1), kKeepTime);

@@ -75,8 +75,9 @@ class DraftLength {
 
   int64_t most_;
   bool automatic_;
-  int64_t steps_ = 0;
+  int64_t explored_ = 0;    // steps of the current exploration; beyond its end: none
   int64_t idle_steps_ = 0;  // since a draft was made
+  int64_t warm_steps_ = 0;  // the first steps find caches cold and memory untouched: not timed
 
   // Of the step being built.
   int64_t made_ = 0;

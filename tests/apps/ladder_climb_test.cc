@@ -91,7 +91,7 @@ TEST(LadderRungs, EachKeepsWhatTheEarlierOnesSwitchedOn) {
   const ModelSource source = ModelSource::open(SLIP_SOURCE_DIR "/models/minnow").value();
   const Backend backend = make_backend({}).value();
   const std::vector<Rung> ladder = plan_ladder(source, *backend.ops, 1000).value();
-  ASSERT_EQ(ladder.size(), 7u);
+  ASSERT_EQ(ladder.size(), 8u);
   for (const Rung& rung : ladder) EXPECT_EQ(rung.skipped, "") << rung.name;
   for (size_t i = 1; i < ladder.size(); ++i) {
     const WeightChoices &before = ladder[i - 1].weights, &now = ladder[i].weights;
@@ -100,7 +100,9 @@ TEST(LadderRungs, EachKeepsWhatTheEarlierOnesSwitchedOn) {
     EXPECT_GE(now.drafter.has_value(), before.drafter.has_value());
     EXPECT_GE(now.draft_shortlist, before.draft_shortlist);
     const bool same_numbers = now.fp8_shared_experts == before.fp8_shared_experts &&
-                              now.int8_head == before.int8_head && ladder[i].kv == ladder[i - 1].kv;
+                              now.int8_head == before.int8_head &&
+                              ladder[i].activation_bytes == ladder[i - 1].activation_bytes &&
+                              ladder[i].kv == ladder[i - 1].kv;
     EXPECT_EQ(ladder[i].same_text, same_numbers) << ladder[i].name;
   }
   EXPECT_EQ(ladder.back().weights.draft_shortlist, 1000);

@@ -93,7 +93,7 @@ TEST(Ladder, SkipsWhatTheModelDoesNotHave) {
   const JsonObject object = run({"bench", "ladder", folder.path().string(), "--max-tokens", "8",
                                  "--seconds", "0", "--json"})
                                 .json();
-  EXPECT_EQ(object.at("steps").as_array().size(), 4u);
+  EXPECT_EQ(object.at("steps").as_array().size(), 5u);
   ASSERT_EQ(object.at("skipped").as_array().size(), 3u);
   for (const Json& step : object.at("skipped").as_array())
     EXPECT_THAT(std::string(step.at("reason").as_string()), HasSubstr("no usable MTP layer"));

@@ -195,11 +195,14 @@ TEST(MtpForms, Int4) {
   EXPECT_LT(same, 1) << "is the layer quantized at all?";
 }
 
-// The choice of int8 leaves quantized layers alone, and takes those of the 16-bit ones.
+// A choice of format leaves quantized layers alone: all that changes is drafting's copy of the
+// head.
 TEST(MtpForms, AnInt8DrafterOfQuantizedFiles) {
   const ChangedMinnow changed(as_int4);
-  DraftingModel model(changed.path(), cpu_backends().front(), {.drafter = WeightFormat::int8_row});
-  EXPECT_EQ(model.run(text()).drafts.values, run(changed.path()).drafts.values);
+  DraftingModel chosen(changed.path(), cpu_backends().front(),
+                       {.int8_head = true, .drafter = WeightFormat::int8_row});
+  DraftingModel plain(changed.path(), cpu_backends().front(), {.int8_head = true});
+  EXPECT_EQ(chosen.run(text()).drafts.values, plain.run(text()).drafts.values);
 }
 
 // What opening says, and that the model runs without drafts.

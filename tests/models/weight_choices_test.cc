@@ -72,7 +72,13 @@ TEST(WeightChoices, AreInThePlan) {
   EXPECT_NEAR(planned({.int8_head = true}), plain - 8192 * 384 + 8192 * 4, 64);
   EXPECT_NEAR(planned({.fp8_shared_experts = true}), plain - 8 * 3 * 128 * 384 + 8 * 9 * 4, 2048);
   EXPECT_NEAR(planned({.draft_shortlist = 1024}), plain + 1024 * 384 * 2, 64);
-  EXPECT_LT(planned({.drafter = WeightFormat::int8_row}), plain - 3500000);
+  // The layer shrinks; drafting gets rows of the head of its own, unless the head is as small.
+  const int64_t head = 8192 * 384;
+  const int64_t int8 = planned({.drafter = WeightFormat::int8_row});
+  EXPECT_LT(int8 - head, plain - 3500000);
+  EXPECT_LT(planned({.drafter = WeightFormat::int4_group}), int8 - head / 2);
+  EXPECT_LT(planned({.int8_head = true, .drafter = WeightFormat::int8_row}),
+            plain - 3500000 - head);
 }
 
 TEST(WeightChoices, WithoutAnMtpLayerThereIsNoShortlist) {

@@ -1,0 +1,78 @@
+// Many random conversations, greedy, with and without drafts: the same tokens, for every recipe of
+// the cache.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "engine/generate.h"
+#include "tests/golden/golden_file.h"
+#include "tests/golden/loaded_model.h"
+
+namespace slip {
+namespace {
+
+struct Case {
+  std::string recipe;
+  int conversations;
+};
+
+class Conversations : public ::testing::TestWithParam<Case> {
+ protected:
+  // Two turns of random pieces of text with an answer to each.
+  std::vector<int32_t> talk(uint32_t seed, DraftLength* drafts) {
+    std::mt19937 random(seed);
+    Session session(model_.engine());
+    std::vector<int32_t> text, said;
+    for (int turn = 0; turn < 2; ++turn) {
+      const std::vector<int32_t>& source = sources_[random() % sources_.size()];
+      const size_t length = std::min<size_t>(source.size(), 6 + random() % 30);
+      const size_t begin = random() % (source.size() - length + 1);
+      text.insert(text.end(), source.begin() + int64_t(begin),
+                  source.begin() + int64_t(begin + length));
+      GenerateRequest request;
+      request.prompt = text;
+      request.sampling.temperature = 0;
+      request.max_tokens = 8 + int64_t(random() % 20);
+      request.drafts = drafts;
+      Result<GenerateResult> result = generate(session, nullptr, request, {});
+      EXPECT_TRUE(result.ok());
+      if (drafts) drafted_ += result.value().drafts.drafted;
+      if (drafts) accepted_ += result.value().drafts.accepted;
+      const std::vector<int32_t>& ids = result.value().ids;
+      text.insert(text.end(), ids.begin(), ids.end());
+      said.insert(said.end(), ids.begin(), ids.end());
+    }
+    return said;
+  }
+
+  LoadedModel model_{minnow_folder(),
+                     cpu_backends().front(),
+                     {.context = 256,
+                      .max_rows = 64,
+                      .max_drafts = kMaxDrafts,
+                      .kv = parse_kv_recipe(GetParam().recipe).value()}};
+  std::vector<std::vector<int32_t>> sources_ = {prompt_ids("story"), prompt_ids("docs_page"),
+                                                prompt_ids("tool_call"), prompt_ids("code"),
+                                                prompt_ids("json")};
+  int64_t drafted_ = 0, accepted_ = 0;
+};
+
+TEST_P(Conversations, AreTheSameWithDrafts) {
+  DraftLength automatic = DraftLength::automatic(kMaxDrafts);
+  for (int i = 0; i < GetParam().conversations; ++i) {
+    const std::vector<int32_t> plain = talk(uint32_t(i), nullptr);
+    DraftLength fixed = DraftLength::fixed(1 + i % kMaxDrafts);
+    ASSERT_EQ(talk(uint32_t(i), i % 3 == 0 ? &automatic : &fixed), plain) << "conversation " << i;
+  }
+  EXPECT_GT(accepted_, GetParam().conversations);
+  EXPECT_GT(drafted_, accepted_) << "nothing was ever rejected";
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, Conversations,
+                         ::testing::Values(Case{"f32", 1000}, Case{"k4v4", 100}, Case{"bf16", 25},
+                                           Case{"fp8", 25}, Case{"int8", 25}, Case{"k8v4", 25},
+                                           Case{"k4v3", 25}, Case{"k3v3", 25}, Case{"k3v2", 25}),
+                         [](const auto& each) { return each.param.recipe; });
+
+}  // namespace
+}  // namespace slip
