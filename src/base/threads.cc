@@ -79,14 +79,16 @@ void ThreadPool::claim_items(int thread) {
 void ThreadPool::claim_share(int owner, int thread) {
   std::atomic<uint64_t>& word = shares_[size_t(owner)].word;
   uint64_t share = word.load(std::memory_order_acquire);
+  int64_t ran = 0;  // reported once: threads would fight over the count after every item
   for (;;) {
     const auto next = int64_t(share & kCountMask);
-    if (next >= int64_t((share >> kCountBits) & kCountMask)) return;
+    if (next >= int64_t((share >> kCountBits) & kCountMask)) break;
     if (!word.compare_exchange_weak(share, share + 1, std::memory_order_acq_rel)) continue;
     call_(context_, first_item_ + next, thread);
-    done_.fetch_add(1, std::memory_order_release);
+    ++ran;
     share = word.load(std::memory_order_acquire);
   }
+  if (ran > 0) done_.fetch_add(ran, std::memory_order_release);
 }
 
 void ThreadPool::work_loop(int thread) {
