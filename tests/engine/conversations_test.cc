@@ -14,6 +14,10 @@ namespace {
 struct Case {
   std::string recipe;
   int conversations;
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& each) {
+    return out << each.conversations << " with " << each.recipe;
+  }
 };
 
 class Conversations : public ::testing::TestWithParam<Case> {

@@ -15,6 +15,10 @@ constexpr int64_t kDrafts = 4;
 struct Case {
   Backend backend;
   std::string recipe;
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& each) {
+    return out << each.backend << " with " << each.recipe;
+  }
 };
 
 std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
