@@ -12,7 +12,7 @@ namespace slip {
 
 struct SpeculateFlags {
   std::string speculate = "auto";  // off, auto or a number
-  std::string drafter = "int4";    // keep, int8 or int4
+  std::string drafter = "int8";    // keep, int8 or int4
   int64_t shortlist = 0;
 
   void add_to(Flags& flags);
