@@ -64,8 +64,8 @@ void ModelFlags::add_to(Flags& flags) {
   flags.option("--kv-cache", &kv_cache, "RECIPE", kKvCacheHelp);
   flags.choice("--head", &head, {"keep", "int8"},
                "The output matrix: as in the files, or rounded to 8 bits per row at load");
-  flags.choice("--shared-experts", &shared_experts, {"keep", "fp8"},
-               "Shared experts: as in the files, or rounded to FP8 at load");
+  flags.choice("--shared-experts", &shared_experts, {"keep", "fp8", "int8"},
+               "Shared experts: as in the files, or rounded to 8 bits at load");
 }
 
 void ModelFlags::add_machine_to(Flags& flags) {
@@ -153,7 +153,8 @@ Result<MemoryRequest> memory_request(const ModelFlags& flags) {
 WeightChoices weight_choices(const ModelFlags& flags) {
   WeightChoices choices;
   choices.int8_head = flags.head == "int8";
-  choices.fp8_shared_experts = flags.shared_experts == "fp8";
+  if (flags.shared_experts == "fp8") choices.shared_experts = WeightFormat::fp8_block;
+  if (flags.shared_experts == "int8") choices.shared_experts = WeightFormat::int8_row;
   return choices;
 }
 

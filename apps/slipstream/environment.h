@@ -32,7 +32,7 @@ struct ModelFlags {
   std::optional<std::string> memory;
   std::string kv_cache = "f32";
   std::string head = "keep";            // keep, int8
-  std::string shared_experts = "keep";  // keep, fp8
+  std::string shared_experts = "keep";  // keep, fp8, int8
 
   void add_to(Flags& flags);
   // All but the number formats, for verbs that choose those themselves.

@@ -31,7 +31,8 @@ bool same_weights(const ModelPlan& a, const ModelPlan& b) {
 Result<std::vector<Rung>> plan_ladder(const ModelSource& source, const Ops& ops,
                                       int64_t shortlist) {
   SLIP_TRY(const ModelPlan files, source.plan({}, ops));
-  SLIP_TRY(const ModelPlan fp8, source.plan({.weights = {.fp8_shared_experts = true}}, ops));
+  SLIP_TRY(const ModelPlan fp8,
+           source.plan({.weights = {.shared_experts = WeightFormat::fp8_block}}, ops));
   SLIP_TRY(const ModelPlan int8, source.plan({.weights = {.int8_head = true}}, ops));
   const std::string no_drafts = source.has_mtp() ? "" : "the files have no usable MTP layer";
 
@@ -44,7 +45,7 @@ Result<std::vector<Rung>> plan_ladder(const ModelSource& source, const Ops& ops,
   };
   add(cat(main_format(files), " baseline"));
 
-  rung.weights.fp8_shared_experts = true;
+  rung.weights.shared_experts = WeightFormat::fp8_block;
   add("+ fp8 shared experts",
       same_weights(files, fp8) ? "the files have no 16-bit shared experts" : "");
 
@@ -65,6 +66,10 @@ Result<std::vector<Rung>> plan_ladder(const ModelSource& source, const Ops& ops,
   add("+ drafts as they pay", no_drafts);
 
   rung.same_text = false;
+  rung.weights.shared_experts = WeightFormat::int8_row;
+  add("+ int8 shared experts",
+      same_weights(files, fp8) ? "the files have no 16-bit shared experts" : "");
+
   rung.activation_bytes = 1;
   add("+ 8-bit activations",
       ops.name() == std::string("cpu") ? "" : "only the CPU kernels have them");

@@ -15,14 +15,25 @@ namespace {
 // enough that a chat waiting for its user costs nothing.
 constexpr int kSpins = 2000;
 
-// Layout of a share: 24 bits of region number, 20 of its end, 20 of the next item.
-constexpr int kCountBits = 20;
-constexpr uint64_t kCountMask = (uint64_t{1} << kCountBits) - 1;
-constexpr int64_t kMaxItems = int64_t(kCountMask);
+// A share as one word: 32 bits of region number, 16 of its end, 16 of the next item.
+constexpr int64_t kMaxItems = 65535;
 
-uint64_t make_share(uint64_t region, int64_t begin, int64_t end) {
-  return (region << (2 * kCountBits)) | (uint64_t(end) << kCountBits) | uint64_t(begin);
+struct ShareWord {
+  uint32_t region;
+  int64_t next, end;
+};
+
+uint64_t pack(const ShareWord& share) {
+  return uint64_t(share.region) << 32 | uint64_t(share.end) << 16 | uint64_t(share.next);
 }
+
+ShareWord unpack(uint64_t word) {
+  return {uint32_t(word >> 32), int64_t(word & 0xffff), int64_t(word >> 16 & 0xffff)};
+}
+
+// Region numbers wrap around: one of the last two billion is earlier, all others are later.
+bool earlier(uint32_t a, uint32_t b) { return int32_t(b - a) > 0; }
+constexpr uint32_t kOldRegions = uint32_t{1} << 30;
 
 void pause() {
 #if defined(__x86_64__)
@@ -41,29 +52,27 @@ ThreadPool::ThreadPool(int threads) : shares_(std::make_unique<Share[]>(size_t(t
 
 ThreadPool::~ThreadPool() {
   stop_.store(true);
-  opened_.fetch_add(1);
-  opened_.notify_all();
+  region_.opened.fetch_add(1);
+  region_.opened.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
 void ThreadPool::run_erased(int64_t items, Call call, const void* context) {
-  call_ = call;
-  context_ = context;
-  for (first_item_ = 0; first_item_ < items; first_item_ += kMaxItems)
-    run_region(std::min(kMaxItems, items - first_item_));
+  region_.call = call;
+  region_.context = context;
+  for (int64_t first = 0; first < items; first += kMaxItems)
+    run_region(first, std::min(kMaxItems, items - first));
 }
 
-void ThreadPool::run_region(int64_t items) {
-  done_.store(0, std::memory_order_relaxed);
-  const uint64_t region = opened_.load(std::memory_order_relaxed) + uint64_t{1};
-  for (int t = 0; t < threads(); ++t)
-    shares_[size_t(t)].word.store(
-        make_share(region, items * t / threads(), items * (t + 1) / threads()),
-        std::memory_order_release);
-  opened_.fetch_add(1);  // sequentially consistent, as is the sleepers' announcement
-  if (sleepers_.load() > 0) opened_.notify_all();
-  claim_items(0);
-  for (int spins = 0; done_.load(std::memory_order_acquire) < items; ++spins) {
+void ThreadPool::run_region(int64_t first, int64_t items) {
+  const int64_t finished_before = finished_by_workers();
+  region_.first_item = first;
+  region_.items.store(items, std::memory_order_relaxed);
+  // Sequentially consistent, as is the sleepers' announcement.
+  const uint32_t region = region_.opened.fetch_add(1) + 1;
+  if (sleepers_.load() > 0) region_.opened.notify_all();
+  const int64_t others = items - claim_items(region, 0);
+  for (int spins = 0; finished_by_workers() - finished_before < others; ++spins) {
     if (spins < kSpins) {
       pause();
     } else {
@@ -72,41 +81,61 @@ void ThreadPool::run_region(int64_t items) {
   }
 }
 
-void ThreadPool::claim_items(int thread) {
-  for (int i = 0; i < threads(); ++i) claim_share((thread + i) % threads(), thread);
+int64_t ThreadPool::finished_by_workers() const {
+  int64_t sum = 0;
+  for (int thread = 1; thread < threads(); ++thread)
+    sum += shares_[size_t(thread)].finished.load(std::memory_order_acquire);
+  return sum;
 }
 
-void ThreadPool::claim_share(int owner, int thread) {
+int64_t ThreadPool::claim_items(uint32_t region, int thread) {
+  int64_t ran = 0;
+  for (int i = 0; i < threads(); ++i) ran += claim_share(region, (thread + i) % threads(), thread);
+  return ran;
+}
+
+int64_t ThreadPool::claim_share(uint32_t region, int owner, int thread) {
   std::atomic<uint64_t>& word = shares_[size_t(owner)].word;
-  uint64_t share = word.load(std::memory_order_acquire);
-  int64_t ran = 0;  // reported once: threads would fight over the count after every item
-  for (;;) {
-    const auto next = int64_t(share & kCountMask);
-    if (next >= int64_t((share >> kCountBits) & kCountMask)) break;
-    if (!word.compare_exchange_weak(share, share + 1, std::memory_order_acq_rel)) continue;
-    call_(context_, first_item_ + next, thread);
+  const int64_t items = region_.items.load(std::memory_order_relaxed);
+  const ShareWord untouched{region, items * owner / threads(), items * (owner + 1) / threads()};
+  int64_t ran = 0;
+  for (uint64_t seen = word.load(std::memory_order_acquire);;) {
+    ShareWord share = unpack(seen);
+    const uint32_t age = region - share.region;
+    if (earlier(share.region, region)) share = untouched;
+    if (share.region != region) break;  // this thread is late
+    if (share.next >= share.end) {
+      // One that is empty for long keeps its old number; it must not come to look like a later one.
+      if (age > kOldRegions) word.compare_exchange_strong(seen, pack(share));
+      break;
+    }
+    const int64_t item = share.next++;
+    if (!word.compare_exchange_weak(seen, pack(share), std::memory_order_acq_rel)) continue;
+    region_.call(region_.context, region_.first_item + item, thread);
     ++ran;
-    share = word.load(std::memory_order_acquire);
+    seen = word.load(std::memory_order_acquire);
   }
-  if (ran > 0) done_.fetch_add(ran, std::memory_order_release);
+  // Reported once: threads would fight over the line after every item.
+  if (ran > 0) shares_[size_t(thread)].finished.fetch_add(ran, std::memory_order_release);
+  return ran;
 }
 
 void ThreadPool::work_loop(int thread) {
   uint32_t seen = 0;
   for (;;) {
     int spins = 0;
-    while (opened_.load(std::memory_order_acquire) == seen) {
+    while (region_.opened.load(std::memory_order_acquire) == seen) {
       if (++spins < kSpins) {
         pause();
         continue;
       }
       sleepers_.fetch_add(1);
-      opened_.wait(seen);
+      region_.opened.wait(seen);
       sleepers_.fetch_sub(1);
     }
-    seen = opened_.load(std::memory_order_acquire);
+    seen = region_.opened.load(std::memory_order_acquire);
     if (stop_.load()) return;
-    claim_items(thread);
+    claim_items(seen, thread);
   }
 }
 

@@ -45,29 +45,38 @@ class ThreadPool {
   using Call = void (*)(const void* context, int64_t item, int thread);
 
   void run_erased(int64_t items, Call call, const void* context);
-  void run_region(int64_t items);
+  void run_region(int64_t first, int64_t items);
   void work_loop(int thread);
-  void claim_items(int thread);
-  void claim_share(int owner, int thread);
+  int64_t claim_items(uint32_t region, int thread);
+  int64_t claim_share(uint32_t region, int owner, int thread);
+  int64_t finished_by_workers() const;
 
   std::vector<std::thread> workers_;
 
-  // The current region. Written before the shares are opened, and not again before every claimed
-  // item is done, so whoever has claimed an item may read them.
-  Call call_ = nullptr;
-  const void* context_ = nullptr;
-  int64_t first_item_ = 0;
+  // Threads talk through few cache lines, since each one that changes hands costs as much as some
+  // items: the region goes out in one, and each thread's progress comes back in one.
 
-  // A thread's share: number of the region, end of the share, next item to claim. One word, so that
-  // a worker that wakes up late cannot claim an item of a region that is over.
+  // What to run. Written before `opened` is raised, and not again before every claimed item is
+  // done, so whoever has claimed an item may read it.
+  struct alignas(64) Region {
+    std::atomic<uint32_t> opened{0};  // regions so far; what sleeping workers wait on
+    std::atomic<int64_t> items{0};
+    Call call = nullptr;
+    const void* context = nullptr;
+    int64_t first_item = 0;
+  };
+  Region region_;
+
+  // A thread's share of the items. The word holds the number of a region, the end of the share and
+  // the next item to claim; one that still names an earlier region is untouched in this one. A
+  // worker that wakes up late thus cannot claim an item of a region that is over.
   struct alignas(64) Share {
     std::atomic<uint64_t> word{0};
+    std::atomic<int64_t> finished{0};  // items that this thread has run, ever
   };
   std::unique_ptr<Share[]> shares_;  // [threads()]
 
-  alignas(64) std::atomic<int64_t> done_{0};     // items of the region that are finished
-  alignas(64) std::atomic<uint32_t> opened_{0};  // regions so far; what sleeping workers wait on
-  std::atomic<int> sleepers_{0};
+  alignas(64) std::atomic<int> sleepers_{0};
   std::atomic<bool> stop_{false};
 };
 

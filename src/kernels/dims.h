@@ -19,25 +19,26 @@ class Dims {
   explicit Dims(const char* op, SourceLocation where = SourceLocation::current())
       : op_(op), where_(where) {}
 
-  void match(const char* tensor, const Shape& shape, std::initializer_list<const char*> names) {
+  void match(const char* tensor, const Shape& shape,
+             std::initializer_list<std::string_view> names) {
     if (shape.rank() != int(names.size()))
       fail_check(
           cat(op_, ": ", tensor, " has shape ", shape, ", expected ", names.size(), " dimensions"),
           where_);
     int axis = 0;
-    for (const char* name : names) bind(tensor, name, shape[axis++]);
+    for (const std::string_view name : names) bind(tensor, name, shape[axis++]);
   }
 
-  void match(const char* tensor, const Weight& weight, const char* out, const char* in) {
+  void match(const char* tensor, const Weight& weight, std::string_view out, std::string_view in) {
     bind(tensor, out, weight.info.out);
     bind(tensor, in, weight.info.in);
   }
 
   // For sizes that no single tensor shows, such as key_heads.
-  void bind(const char* tensor, const char* name, int64_t size) {
+  void bind(const char* tensor, std::string_view name, int64_t size) {
     for (int i = 0; i < used_; ++i) {
       const Bound& bound = bound_[size_t(i)];
-      if (std::string_view(bound.name) != name) continue;
+      if (bound.name != name) continue;
       if (bound.size != size)
         fail_check(cat(op_, ": ", name, ": ", bound.tensor, " has ", bound.size, ", ", tensor,
                        " has ", size),
@@ -124,7 +125,7 @@ class Dims {
 
  private:
   struct Bound {
-    const char* name;
+    std::string_view name;  // a view: lengths are known to the compiler, and most differ
     const char* tensor;
     int64_t size;
   };

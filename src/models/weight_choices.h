@@ -11,7 +11,7 @@ namespace slip {
 
 struct WeightChoices {
   bool int8_head = false;
-  bool fp8_shared_experts = false;  // of the main layers
+  std::optional<WeightFormat> shared_experts{};  // fp8_block or int8_row; of the main layers
   // int8_row or int4_group, for the drafting layer and a copy of the head of its own: drafts decide
   // nothing, so their weights may be coarse.
   std::optional<WeightFormat> drafter{};

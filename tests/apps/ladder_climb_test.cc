@@ -91,15 +91,15 @@ TEST(LadderRungs, EachKeepsWhatTheEarlierOnesSwitchedOn) {
   const ModelSource source = ModelSource::open(SLIP_SOURCE_DIR "/models/minnow").value();
   const Backend backend = make_backend({}).value();
   const std::vector<Rung> ladder = plan_ladder(source, *backend.ops, 1000).value();
-  ASSERT_EQ(ladder.size(), 8u);
+  ASSERT_EQ(ladder.size(), 9u);
   for (const Rung& rung : ladder) EXPECT_EQ(rung.skipped, "") << rung.name;
   for (size_t i = 1; i < ladder.size(); ++i) {
     const WeightChoices &before = ladder[i - 1].weights, &now = ladder[i].weights;
-    EXPECT_GE(now.fp8_shared_experts, before.fp8_shared_experts);
+    EXPECT_GE(now.shared_experts.has_value(), before.shared_experts.has_value());
     EXPECT_GE(now.int8_head, before.int8_head);
     EXPECT_GE(now.drafter.has_value(), before.drafter.has_value());
     EXPECT_GE(now.draft_shortlist, before.draft_shortlist);
-    const bool same_numbers = now.fp8_shared_experts == before.fp8_shared_experts &&
+    const bool same_numbers = now.shared_experts == before.shared_experts &&
                               now.int8_head == before.int8_head &&
                               ladder[i].activation_bytes == ladder[i - 1].activation_bytes &&
                               ladder[i].kv == ladder[i - 1].kv;

@@ -18,9 +18,11 @@ struct Form {
 };
 
 std::vector<Form> forms() {
-  const WeightChoices hybrid{.fp8_shared_experts = true}, head{.int8_head = true};
+  const WeightChoices hybrid{.shared_experts = WeightFormat::fp8_block}, head{.int8_head = true};
   return {{"hybrid", minnow_folder(), hybrid},
-          {"hybrid_int8_head", minnow_folder(), {.int8_head = true, .fp8_shared_experts = true}},
+          {"hybrid_int8_head",
+           minnow_folder(),
+           {.int8_head = true, .shared_experts = WeightFormat::fp8_block}},
           {"int8_head", shared_folder() / "minnow/bf16", head}};
 }
 

@@ -13,7 +13,7 @@ namespace slip {
 namespace {
 
 constexpr WeightChoices kAll{.int8_head = true,
-                             .fp8_shared_experts = true,
+                             .shared_experts = WeightFormat::fp8_block,
                              .drafter = WeightFormat::int8_row,
                              .draft_shortlist = 500};
 
@@ -70,7 +70,8 @@ TEST(WeightChoices, AreInThePlan) {
   };
   const int64_t plain = planned({});
   EXPECT_NEAR(planned({.int8_head = true}), plain - 8192 * 384 + 8192 * 4, 64);
-  EXPECT_NEAR(planned({.fp8_shared_experts = true}), plain - 8 * 3 * 128 * 384 + 8 * 9 * 4, 2048);
+  EXPECT_NEAR(planned({.shared_experts = WeightFormat::fp8_block}),
+              plain - 8 * 3 * 128 * 384 + 8 * 9 * 4, 2048);
   EXPECT_NEAR(planned({.draft_shortlist = 1024}), plain + 1024 * 384 * 2, 64);
   // The layer shrinks; drafting gets rows of the head of its own, unless the head is as small.
   const int64_t head = 8192 * 384;

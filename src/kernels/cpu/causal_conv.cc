@@ -45,7 +45,7 @@ void CpuOps::causal_conv(const CausalConvArgs& args) {
 
   const int64_t parts = (channels + kChannelsPerItem - 1) / kChannelsPerItem;
   for (const Span& span : args.spans) {
-    if (span.rows * channels < 2 * kParallelValues) {
+    if (span.rows * channels < kParallelValues / 4) {
       run(span, 0, channels);
       continue;
     }

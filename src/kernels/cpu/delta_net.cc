@@ -12,18 +12,20 @@ float softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
 
 // A few rows as the inner loop wants them, and room for it to work in.
 struct DeltaScratch {
-  float* work;   // [kDeltaColumns * key_dim]; first, because vectors are read from it
-  float* q;      // [kDeltaRows, key_dim]
-  float* k;      // [kDeltaRows, key_dim]
-  float* alpha;  // [kDeltaRows]
-  float* beta;   // [kDeltaRows]
+  float* work;       // [kDeltaColumns * key_dim]; first, because vectors are read from it
+  float* q;          // [kDeltaRows, key_dim]
+  float* k;          // [kDeltaRows, key_dim]
+  float* alpha;      // [kDeltaRows]
+  float* beta;       // [kDeltaRows]
+  float* key_query;  // [kDeltaRows]
 
   DeltaScratch(float* memory, int64_t key_dim)
       : work(memory),
         q(work + kDeltaColumns * key_dim),
         k(q + kDeltaRows * key_dim),
         alpha(k + kDeltaRows * key_dim),
-        beta(alpha + kDeltaRows) {}
+        beta(alpha + kDeltaRows),
+        key_query(beta + kDeltaRows) {}
 };
 
 // One side of a sequence's record from row `row` on, at one value head and its key head.
@@ -63,6 +65,8 @@ void CpuOps::delta_net(const DeltaNetArgs& args) {
       const int64_t key_offset = head / repeat * key_dim;
       loops_.l2_normalize(qkv + key_offset, key_dim, query_scale, scratch.q + r * key_dim);
       loops_.l2_normalize(qkv + key_size + key_offset, key_dim, 1.0f, scratch.k + r * key_dim);
+      scratch.key_query[r] =
+          loops_.inner_product(scratch.k + r * key_dim, scratch.q + r * key_dim, key_dim);
       const int64_t gate = (first_row + r) * value_heads + head;
       scratch.beta[r] = 1.0f / (1.0f + std::exp(-args.b.f32()[gate]));
       scratch.alpha[r] = std::exp(-args.rate.f32()[head] *
@@ -119,6 +123,7 @@ void CpuOps::delta_net(const DeltaNetArgs& args) {
            .v_stride = channels,
            .alpha = scratch.alpha,
            .beta = scratch.beta,
+           .key_query = scratch.key_query,
            .delta = deltas,
            .delta_stride = value_size,
            .out = args.out.f32() + (first_row * value_heads + head) * value_dim + column,

@@ -13,7 +13,7 @@ inline constexpr int64_t kDeltaColumns = 64;  // per item
 inline constexpr int64_t kMaxKeyDim = 512;
 
 constexpr int64_t delta_scratch_values() {
-  return kMaxKeyDim * kDeltaColumns + kDeltaRows * (2 * kMaxKeyDim + 2);
+  return kMaxKeyDim * kDeltaColumns + kDeltaRows * (2 * kMaxKeyDim + 3);
 }
 
 }  // namespace slip

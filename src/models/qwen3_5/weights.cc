@@ -203,7 +203,7 @@ void declare_weights(const Declaration& declaration, WeightTable& table, Weights
   const auto& [config, prefixes, wanted] = declaration;
   const WeightChoices& choices = wanted.choices;
   Part text{config, table, prefixes.text};
-  text.shared_expert_format = format_if(choices.fp8_shared_experts, WeightFormat::fp8_block);
+  text.shared_expert_format = choices.shared_experts;
   text.matrix("embed_tokens", config.vocabulary, config.hidden, &weights.embedding);
   weights.layers.resize(config.layers.size());
   for (size_t i = 0; i < config.layers.size(); ++i)

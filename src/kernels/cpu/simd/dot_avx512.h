@@ -73,17 +73,24 @@ template <int kBytes, int T>
 inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
                      const int32_t* offsets, F32x16* out) {
   const __m512i nibble = _mm512_set1_epi8(15);
-  ByteSums<kBytes, 2> sums[T];
-#pragma GCC unroll 2
-  for (int64_t c = 0; c < chunks; ++c) {
+  // Four cycles pass before a chain can go on: a single row of single bytes needs four of them.
+  constexpr int kChains = kBytes * T == 1 ? 4 : 2;
+  ByteSums<kBytes, kChains> sums[T];
+  const auto add_chunk = [&](int64_t c, int chain) {
     const __m512i w = _mm512_loadu_si512(codes + c * 64);
     const __m512i w0 = _mm512_and_si512(w, nibble);
     const __m512i w1 = _mm512_and_si512(_mm512_srli_epi16(w, 4), nibble);
     for (int t = 0; t < T; ++t) {
-      sums[t].add(0, w0, x[t] + c * 8 * kBytes);
-      sums[t].add(1, w1, x[t] + c * 8 * kBytes + 4 * kBytes);
+      sums[t].add(chain, w0, x[t] + c * 8 * kBytes);
+      sums[t].add(chain + 1, w1, x[t] + c * 8 * kBytes + 4 * kBytes);
     }
+  };
+  int64_t c = 0;
+  for (; c + 2 <= chunks; c += 2) {
+    add_chunk(c, 0);
+    add_chunk(c + 1, kChains - 2);
   }
+  if (c < chunks) add_chunk(c, 0);
   for (int t = 0; t < T; ++t)
     out[t] = _mm512_cvtepi32_ps(_mm512_add_epi32(sums[t].total(), _mm512_set1_epi32(offsets[t])));
 }

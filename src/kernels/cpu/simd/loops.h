@@ -73,9 +73,10 @@ struct DeltaColumns {
   const float* k;  // [rows, key_dim], normalised
   const float* v;  // at the first column; row stride below
   int64_t v_stride;
-  const float* alpha;  // [rows]
-  const float* beta;   // [rows]
-  float* delta;        // null, or at the first column: rows are recorded and leave `state` alone
+  const float* alpha;      // [rows]
+  const float* beta;       // [rows]
+  const float* key_query;  // [rows]: product of a row's key and query
+  float* delta;  // null, or at the first column: rows are recorded and leave `state` alone
   int64_t delta_stride;
   float* out;  // at the first column
   int64_t out_stride;
@@ -173,6 +174,7 @@ struct Loops {
   void (*conv_silu)(const float* const* inputs, const float* weight, int64_t weight_stride,
                     int64_t width, int64_t channels, float* out);
   // out = x / sqrt(sum of squares + 1e-6) * factor
+  float (*inner_product)(const float* x, const float* y, int64_t count);
   void (*l2_normalize)(const float* x, int64_t count, float factor, float* out);
   void (*scaled_add)(const float* x, float factor, int64_t count, float* out);
   void (*delta_columns)(const DeltaColumns& columns);

@@ -18,7 +18,7 @@ struct PartOfVector {
   void store(float* p, F32x16 x) const { store_part(p, valid, x); }
 };
 
-// Where a strip of the state lies at the moment; null: nobody needs it.
+// Where a strip of the state lies.
 struct StateStrip {
   float* values = nullptr;
   int64_t stride = 0;
@@ -56,64 +56,45 @@ inline void read_state(const DeltaColumns& a, int64_t i, int64_t column, const V
   for (int j = 0; j < V; ++j) vector.store(state + j * kLanes, s[j]);
 }
 
-// S^T k. read_key(i, s) gets the columns of a key. Two chains (even and odd keys) hide the latency
-// of the sums.
+// The change a row makes: state = alpha state + k delta.
+template <int V>
+struct DeltaChange {
+  F32x16 alpha;
+  const float* k;
+  F32x16 delta[V];
+};
+
+// One pass over the state: the change of the row before is made, and what the new state holds for
+// the row's key and query is summed up. read_key(i, s) gets the columns of a key, changed.
 template <int V, class ReadKey>
-inline void delta_recall(const float* k, int64_t key_dim, const ReadKey& read_key, F32x16* result) {
-  F32x16 even[V], odd[V], s[V];
-  for (int j = 0; j < V; ++j) even[j] = odd[j] = zero();
-  int64_t i = 0;
-  for (; i + 2 <= key_dim; i += 2) {
+inline void delta_recall(const float* k, const float* q, int64_t key_dim, const ReadKey& read_key,
+                         F32x16* for_key, F32x16* for_query) {
+  F32x16 s[V];
+  for (int j = 0; j < V; ++j) for_key[j] = for_query[j] = zero();
+  for (int64_t i = 0; i < key_dim; ++i) {
     read_key(i, s);
-    for (int j = 0; j < V; ++j) even[j] = fma(s[j], set1(k[i]), even[j]);
-    read_key(i + 1, s);
-    for (int j = 0; j < V; ++j) odd[j] = fma(s[j], set1(k[i + 1]), odd[j]);
+    const F32x16 key = set1(k[i]), query = set1(q[i]);
+    for (int j = 0; j < V; ++j) for_key[j] = fma(s[j], key, for_key[j]);
+    for (int j = 0; j < V; ++j) for_query[j] = fma(s[j], query, for_query[j]);
   }
-  for (; i < key_dim; ++i) {
-    read_key(i, s);
-    for (int j = 0; j < V; ++j) even[j] = fma(s[j], set1(k[i]), even[j]);
-  }
-  for (int j = 0; j < V; ++j) result[j] = add(even[j], odd[j]);
 }
 
-// One row. Recorded rows are applied while the first one reads the state.
+// Reads a key of `from`, makes the change, and leaves it in `to`.
 template <int V, class Vector>
-inline void delta_row(const DeltaColumns& a, int64_t row, int64_t column, const Vector& vector,
-                      StateStrip from, StateStrip to) {
-  const float* k = a.k + row * a.key_dim;
-  const float* q = a.q + row * a.key_dim;
-  const F32x16 alpha = set1(a.alpha[row]);
-  const auto load_key = [&](int64_t i, F32x16* s) {
-    for (int j = 0; j < V; ++j) s[j] = vector.load(from.key(i) + j * kLanes);
-  };
-  const auto load_state = [&](int64_t i, F32x16* s) { read_state<V>(a, i, column, vector, s); };
-  F32x16 recalled[V], delta[V];
-  if (row == 0 && !a.from_work)
-    delta_recall<V>(k, a.key_dim, load_state, recalled);
-  else
-    delta_recall<V>(k, a.key_dim, load_key, recalled);
+inline void change_key(const DeltaChange<V>& change, int64_t i, const Vector& vector,
+                       StateStrip from, StateStrip to, F32x16* s) {
+  const F32x16 k = set1(change.k[i]);
   for (int j = 0; j < V; ++j) {
-    const F32x16 predicted = mul(alpha, recalled[j]);
-    const F32x16 v = vector.load(a.v + row * a.v_stride + column + j * kLanes);
-    delta[j] = mul(set1(a.beta[row]), sub(v, predicted));
-    if (a.delta) vector.store(a.delta + row * a.delta_stride + column + j * kLanes, delta[j]);
+    s[j] = delta_update(change.alpha, vector.load(from.key(i) + j * kLanes), k, change.delta[j]);
+    vector.store(to.key(i) + j * kLanes, s[j]);
   }
-  const auto update_key = [&](int64_t i, F32x16* s) {
-    load_key(i, s);
-    for (int j = 0; j < V; ++j) {
-      s[j] = delta_update(alpha, s[j], set1(k[i]), delta[j]);
-      if (to.values) vector.store(to.key(i) + j * kLanes, s[j]);
-    }
-  };
-  F32x16 out[V];
-  delta_recall<V>(q, a.key_dim, update_key, out);
-  for (int j = 0; j < V; ++j)
-    vector.store(a.out + row * a.out_stride + column + j * kLanes, out[j]);
 }
 
-// V vectors of columns over all rows. The first row reads the state, the last one writes it;
-// between them a copy (128 x 32 floats = 16 KB) stays in the first-level cache, which it could not
-// where it lies: its rows are a power of two apart and compete for the same few places.
+// V vectors of columns over all rows. A row's output needs no pass of its own over the new state:
+// (alpha S + k d)^T q = alpha S^T q + (k q) d. So a row is one pass that also makes the change of
+// the row before; the last change goes to the state, or nowhere when rows are recorded. Between
+// rows a copy (128 x 32 floats = 16 KB) stays in the first-level cache, which it could not where it
+// lies: its rows are a power of two apart and compete for the same few places.
 template <int V, class Vector>
 inline void delta_strip(const DeltaColumns& a, int64_t column, const Vector& vector) {
   // Stores are done in order: one that waits for memory would hold up those to the copy.
@@ -121,15 +102,45 @@ inline void delta_strip(const DeltaColumns& a, int64_t column, const Vector& vec
     for (int j = 0; j < V; ++j)
       __builtin_prefetch(a.delta + row * a.delta_stride + column + j * kLanes, 1);
 
-  const StateStrip state{a.state + column, a.state_stride}, nowhere{};
+  const StateStrip state{a.state + column, a.state_stride};
   const StateStrip work{a.work + column * a.key_dim, V * kLanes};
-  const StateStrip last = a.to_work ? work : a.delta ? nowhere : state;
-  for (int64_t row = 0; row < a.rows; ++row)
-    delta_row<V>(a, row, column, vector, row > 0 || a.from_work ? work : state,
-                 row + 1 < a.rows ? work : last);
+  StateStrip now = a.from_work ? work : state;  // where the state before the change lies
+  DeltaChange<V> change{};
+  const auto first_key = [&](int64_t i, F32x16* s) {
+    if (!a.from_work) return read_state<V>(a, i, column, vector, s);
+    for (int j = 0; j < V; ++j) s[j] = vector.load(work.key(i) + j * kLanes);
+  };
+  const auto next_key = [&](int64_t i, F32x16* s) { change_key(change, i, vector, now, work, s); };
+
+  for (int64_t row = 0; row < a.rows; ++row) {
+    const float* k = a.k + row * a.key_dim;
+    const float* q = a.q + row * a.key_dim;
+    F32x16 for_key[V], for_query[V];
+    if (row == 0) {
+      delta_recall<V>(k, q, a.key_dim, first_key, for_key, for_query);
+    } else {
+      delta_recall<V>(k, q, a.key_dim, next_key, for_key, for_query);
+      now = work;
+    }
+    change.alpha = set1(a.alpha[row]);
+    change.k = k;
+    const F32x16 key_query = set1(a.key_query[row]);
+    for (int j = 0; j < V; ++j) {
+      const F32x16 v = vector.load(a.v + row * a.v_stride + column + j * kLanes);
+      change.delta[j] = mul(set1(a.beta[row]), sub(v, mul(change.alpha, for_key[j])));
+      if (a.delta)
+        vector.store(a.delta + row * a.delta_stride + column + j * kLanes, change.delta[j]);
+      vector.store(a.out + row * a.out_stride + column + j * kLanes,
+                   fma(key_query, change.delta[j], mul(change.alpha, for_query[j])));
+    }
+  }
+
+  F32x16 s[V];
   if (a.rows == 0) {  // nobody has read the state, and it may have to be brought up to date
-    F32x16 s[V];
     for (int64_t i = 0; i < a.key_dim; ++i) read_state<V>(a, i, column, vector, s);
+  } else if (a.to_work || !a.delta) {
+    const StateStrip to = a.to_work ? work : state;
+    for (int64_t i = 0; i < a.key_dim; ++i) change_key(change, i, vector, now, to, s);
   }
 }
 

@@ -46,17 +46,16 @@ inline void store_part(float* p, int64_t valid, F32x16 x) {
   for (int64_t i = 0; i < valid; ++i) p[i] = lanes[i];
 }
 
-inline float sum_of_squares(const float* x, int64_t count) {
+float inner_product(const float* x, const float* y, int64_t count) {
   F32x16 total = zero();
   for_each_vector(count, [&](int64_t i, int64_t valid) {
-    const F32x16 v = load_part(x + i, valid);
-    total = fma(v, v, total);
+    total = fma(load_part(x + i, valid), load_part(y + i, valid), total);
   });
   return sum(total);
 }
 
 void rms_norm(const float* x, const float* scale, int64_t count, float eps, float* out) {
-  const float inverse = 1.0f / std::sqrt(sum_of_squares(x, count) / float(count) + eps);
+  const float inverse = 1.0f / std::sqrt(inner_product(x, x, count) / float(count) + eps);
   for_each_vector(count, [&](int64_t i, int64_t valid) {
     const F32x16 v = mul(load_part(x + i, valid), set1(inverse));
     store_part(out + i, valid, mul(v, load_part(scale + i, valid)));
@@ -65,7 +64,7 @@ void rms_norm(const float* x, const float* scale, int64_t count, float eps, floa
 
 void gated_rms_norm(const float* x, const float* gate, const float* scale, int64_t count, float eps,
                     float* out) {
-  const float inverse = 1.0f / std::sqrt(sum_of_squares(x, count) / float(count) + eps);
+  const float inverse = 1.0f / std::sqrt(inner_product(x, x, count) / float(count) + eps);
   for_each_vector(count, [&](int64_t i, int64_t valid) {
     const F32x16 v = mul(load_part(x + i, valid), set1(inverse));
     const F32x16 scaled = mul(v, load_part(scale + i, valid));
@@ -74,7 +73,7 @@ void gated_rms_norm(const float* x, const float* gate, const float* scale, int64
 }
 
 void l2_normalize(const float* x, int64_t count, float factor, float* out) {
-  const float inverse = factor / std::sqrt(sum_of_squares(x, count) + 1e-6f);
+  const float inverse = factor / std::sqrt(inner_product(x, x, count) + 1e-6f);
   for_each_vector(count, [&](int64_t i, int64_t valid) {
     store_part(out + i, valid, mul(load_part(x + i, valid), set1(inverse)));
   });

@@ -48,6 +48,7 @@ constexpr Loops make_loops(Isa isa) {
           .silu_mul = silu_mul,
           .sigmoid_mul = sigmoid_mul,
           .conv_silu = conv_silu,
+          .inner_product = inner_product,
           .l2_normalize = l2_normalize,
           .scaled_add = scaled_add,
           .delta_columns = delta_columns,
