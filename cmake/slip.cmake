@@ -2,7 +2,8 @@
 
 add_library(slip_options INTERFACE)
 target_include_directories(slip_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(slip_options INTERFACE -Wall -Wextra -Wshadow -Wno-psabi -Werror)
+target_compile_options(slip_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-psabi -Werror>)
 if(SLIP_SANITIZE)
   target_compile_options(slip_options INTERFACE -fsanitize=${SLIP_SANITIZE}
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -23,7 +24,8 @@ find_library(UTF8PROC_LIBRARY NAMES libutf8proc.a REQUIRED)
 # the folders named after it (tools/check-includes.sh compares).
 function(slip_folder folder)
   string(REPLACE "/" "_" name ${folder})
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc
+    ${PROJECT_SOURCE_DIR}/src/${folder}/*.cu)
   add_library(slip_${name} STATIC ${sources})
   target_link_libraries(slip_${name} PUBLIC slip_options)
   foreach(dependency ${ARGN})

@@ -48,7 +48,7 @@ class Doctor : public Verb {
   void look_at_machine() {
     const JsonObject machine = describe_machine();
     const Processor processor = describe_processor();
-    const Memory memory = describe_memory();
+    const MachineMemory memory = describe_memory();
     report_["machine"] = machine;
     JsonArray isas;
     std::string isa_list;
@@ -76,7 +76,7 @@ class Doctor : public Verb {
     judge(processor, memory);
   }
 
-  void judge(const Processor& processor, const Memory& memory) {
+  void judge(const Processor& processor, const MachineMemory& memory) {
     if (available_isas().front() == Isa::portable)
       problem("No AVX2 or AVX-512 was found, so slow portable kernels are used.");
     if (processor.quota && *processor.quota + 0.01 < processor.usable_threads)

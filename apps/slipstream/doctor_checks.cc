@@ -85,11 +85,11 @@ Processor describe_processor() {
   return processor;
 }
 
-Memory describe_memory() {
-  Memory memory;
+MachineMemory describe_memory() {
+  MachineMemory memory;
   memory.page_size = uint64_t(::sysconf(_SC_PAGESIZE));
   memory.total = uint64_t(::sysconf(_SC_PHYS_PAGES)) * memory.page_size;
-  memory.available = available_memory();
+  memory.available = host_memory().free_bytes();
   const std::string modes = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
   const size_t open = modes.find('['), close = modes.find(']');
   memory.huge_pages =

@@ -18,13 +18,13 @@ struct Processor {
 };
 Processor describe_processor();
 
-struct Memory {
+struct MachineMemory {
   uint64_t total = 0, available = 0;
   uint64_t page_size = 0;
   std::string huge_pages;         // "always", "madvise", "never" or unknown
   std::optional<uint64_t> limit;  // of the container
 };
-Memory describe_memory();
+MachineMemory describe_memory();
 
 struct DiskSpeed {
   std::filesystem::path file;

@@ -12,7 +12,7 @@ namespace {
 // is and all earlier ones as codes, so what is to be overwritten must not leave its page.
 constexpr int64_t kBlock = kPageLen;
 
-Tensor f32(const Shape& shape) { return Tensor(Device::cpu, DType::f32, shape); }
+Tensor f32(const Shape& shape) { return Tensor(host_memory(), DType::f32, shape); }
 
 }  // namespace
 
@@ -35,7 +35,7 @@ TextDrafts::TextDrafts(Session& session) : session_(session), model_(session.eng
   const auto tokens = int64_t(model_.draft_tokens().size());
   rows_.resize(size_t(kBlock));
   std::iota(rows_.begin(), rows_.end(), int64_t(0));
-  ids_ = Tensor(Device::cpu, DType::i32, {kBlock});
+  ids_ = Tensor(host_memory(), DType::i32, {kBlock});
   hidden_ = f32({kBlock, info.hidden});
   passed_ = f32({kBlock, info.hidden});
   logits_ = f32({kBlock, tokens > 0 ? tokens : info.vocabulary});

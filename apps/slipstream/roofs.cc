@@ -17,7 +17,7 @@ constexpr size_t kGlanceBytes = size_t{128} << 20;
 
 // Each thread reads slices of its own; repeated until the time is used, the best pass counts.
 double read_rate(ThreadPool& pool, const Loops& loops, size_t bytes, double seconds) {
-  const Buffer buffer(Device::cpu, bytes, Pages::huge);
+  const Buffer buffer(host_memory(), bytes, Pages::huge);
   constexpr int64_t kSlices = 64;
   const size_t slice = bytes / kSlices;
   pool.run(kSlices, [&](int64_t i, int) {  // touch the pages: untouched ones all read one zero page

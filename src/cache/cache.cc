@@ -1,7 +1,6 @@
 #include "cache/cache.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "quant/turboquant.h"
 
@@ -69,8 +68,9 @@ Status check_format(std::span<const CacheSpec> specs, const CacheFormat& format)
   return {};
 }
 
-Cache::Cache(std::span<const CacheSpec> specs, const CacheFormat& format, const CacheSize& size)
-    : format_(format) {
+Cache::Cache(std::span<const CacheSpec> specs, const CacheFormat& format, const CacheSize& size,
+             Memory& memory)
+    : format_(format), memory_(memory) {
   const Status possible = check_format(specs, format);
   check(possible.ok(), possible.ok() ? "" : possible.failure().message);
   for (const CacheSpec& spec : specs)
@@ -85,7 +85,7 @@ View Cache::make_view(DType dtype, const Shape& shape) {
   // Huge pages suit long streams; records and tails of a few kilobytes would waste theirs.
   constexpr size_t kLong = size_t{4} << 20;
   const size_t bytes = size_t(shape.count()) * bytes_per_value(dtype);
-  buffers_.emplace_back(Device::cpu, bytes, bytes >= kLong ? Pages::huge : Pages::normal);
+  buffers_.emplace_back(memory_, bytes, bytes >= kLong ? Pages::huge : Pages::normal);
   return buffers_.back().view(dtype, shape);
 }
 
@@ -178,7 +178,7 @@ void Cache::clear(SequenceId id) {
     for (const View& view : {layer.state, layer.conv_tail}) {
       if (view.empty()) continue;
       const View slot = view.slice(int64_t(id), 1);
-      std::memset(slot.data, 0, slot.bytes());
+      memory_.clear(slot.data, slot.bytes());
     }
   }
 }
@@ -202,15 +202,15 @@ Result<SequenceId> Cache::fork(SequenceId from) {
   copy.record_side = source.record_side;
   for_each_slot(from, [&](const View& view, int64_t first, int64_t count) {
     const View begin = view.slice(first, count);
-    std::memcpy(view.slice(first + count * (int64_t(to) - int64_t(from)), count).data, begin.data,
-                begin.bytes());
+    memory_.copy(view.slice(first + count * (int64_t(to) - int64_t(from)), count).data, begin.data,
+                 begin.bytes());
   });
   for (const Layer& layer : layers_) {
     for (const View& view :
          {layer.kv.keys, layer.kv.values, layer.kv.key_scales, layer.kv.value_scales}) {
       if (view.empty() || full == int64_t(copy.pages.size())) continue;
       const View page = view.slice(source.pages[size_t(full)], 1);
-      std::memcpy(view.slice(copy.pages[size_t(full)], 1).data, page.data, page.bytes());
+      memory_.copy(view.slice(copy.pages[size_t(full)], 1).data, page.data, page.bytes());
     }
   }
   return to;

@@ -44,7 +44,8 @@ enum class SequenceId : int32_t {};
 
 class Cache {
  public:
-  Cache(std::span<const CacheSpec> specs, const CacheFormat& format, const CacheSize& size);
+  Cache(std::span<const CacheSpec> specs, const CacheFormat& format, const CacheSize& size,
+        Memory& memory = host_memory());
 
   // A fresh sequence: zero state, no positions. Fails when all slots are taken.
   Result<SequenceId> open();
@@ -108,6 +109,7 @@ class Cache {
   void for_each_slot(SequenceId id, const Body& body) const;
 
   CacheFormat format_;
+  Memory& memory_;
   std::vector<Buffer> buffers_;
   std::vector<Layer> layers_;
   std::vector<int32_t> free_pages_;

@@ -38,7 +38,7 @@ Result<MemoryPlan> plan_settled(const ModelSource& source, const EngineOptions& 
   if (model.info.has_mtp) values += options.max_rows * model.info.hidden;
   if (drafts(model.info, options)) values += MtpDrafter::values(model.info, options.max_rows);
   model.activation_bytes += uint64_t(values) * sizeof(float);
-  return plan_memory(model, options.memory, available_memory());
+  return plan_memory(model, options.memory, ops.memory().free_bytes());
 }
 
 }  // namespace
@@ -57,13 +57,14 @@ Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
   SLIP_TRY(engine->model_,
            source.load(model_options(options, engine->plan_.context), ops, pool, progress));
   engine->cache_ = std::make_unique<Cache>(engine->model_->cache_specs(),
-                                           engine->plan_.cache_format, engine->plan_.cache_size());
+                                           engine->plan_.cache_format, engine->plan_.cache_size(),
+                                           ops.memory());
   const ModelInfo& info = engine->model_->info();
   engine->max_drafts_ = drafts(info, options) ? options.max_drafts : 0;
-  engine->ids_ = Tensor(Device::cpu, DType::i32, {options.max_rows});
-  engine->logits_ = Tensor(Device::cpu, DType::f32, {options.logit_rows, info.vocabulary});
-  if (info.has_mtp)
-    engine->hidden_ = Tensor(Device::cpu, DType::f32, {options.max_rows, info.hidden});
+  engine->memory_ = &ops.memory();
+  engine->ids_ = Tensor(ops.memory(), DType::i32, {options.max_rows});
+  engine->logits_ = HostRows(ops.memory(), options.logit_rows, info.vocabulary);
+  if (info.has_mtp) engine->hidden_ = HostRows(ops.memory(), options.max_rows, info.hidden);
   return engine;
 }
 

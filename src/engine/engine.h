@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "engine/host_rows.h"
 #include "engine/memory_plan.h"
 #include "models/model_source.h"
 
@@ -46,9 +47,10 @@ class Engine {
   int64_t max_drafts_ = 0;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Cache> cache_;
-  Tensor ids_;     // i32 [max_rows]
-  Tensor logits_;  // [rows that may have logits, vocabulary]
-  Tensor hidden_;  // [max_rows, hidden], only with MTP
+  Memory* memory_ = nullptr;  // the backend's
+  Tensor ids_;                // i32 [max_rows]
+  HostRows logits_;           // [rows that may have logits, vocabulary]
+  HostRows hidden_;           // [max_rows, hidden], only with MTP
 };
 
 }  // namespace slip

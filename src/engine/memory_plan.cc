@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 
 namespace slip {
 namespace {
@@ -14,25 +13,6 @@ constexpr uint64_t kReserve = uint64_t{512} << 20;
 
 int64_t whole_pages(int64_t positions) { return (positions + kPageLen - 1) / kPageLen * kPageLen; }
 
-// What a container's limit leaves; nothing outside one.
-std::optional<uint64_t> available_in_cgroup() {
-  std::ifstream limit_file("/sys/fs/cgroup/memory.max"), used_file("/sys/fs/cgroup/memory.current");
-  uint64_t limit = 0, used = 0;
-  if (!(limit_file >> limit) || !(used_file >> used)) return std::nullopt;  // absent, or "max"
-  return limit > used ? limit - used : 0;
-}
-
-uint64_t available_on_machine() {
-  std::ifstream info("/proc/meminfo");
-  std::string key, unit;
-  uint64_t kilobytes = 0;
-  while (info >> key >> kilobytes) {
-    std::getline(info, unit);
-    if (key == "MemAvailable:") return kilobytes * 1024;
-  }
-  return 0;
-}
-
 }  // namespace
 
 std::string describe_bytes(uint64_t bytes) {
@@ -43,11 +23,6 @@ std::string describe_bytes(uint64_t bytes) {
     std::snprintf(text, sizeof(text), "%.1f MB", double(bytes) / 1e6);
   }
   return text;
-}
-
-uint64_t available_memory() {
-  const uint64_t machine = available_on_machine();
-  return std::min(machine, available_in_cgroup().value_or(machine));
 }
 
 Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& request,

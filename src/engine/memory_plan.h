@@ -39,9 +39,6 @@ struct MemoryPlan {
 Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& request,
                                uint64_t available);
 
-// Bytes that could be allocated now without pushing anything out.
-uint64_t available_memory();
-
 // "12.3 GB", "456 MB"
 std::string describe_bytes(uint64_t bytes);
 

@@ -1,29 +1,19 @@
 #include "engine/mtp_drafter.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 namespace slip {
-namespace {
 
-Tensor f32(const Shape& shape) { return Tensor(Device::cpu, DType::f32, shape); }
-
-}  // namespace
-
-MtpDrafter::MtpDrafter(Model& model, Cache& cache, SequenceId sequence)
-    : model_(model), cache_(cache), sequence_(sequence) {
+MtpDrafter::MtpDrafter(Model& model, Cache& cache, SequenceId sequence, Memory& memory)
+    : model_(model), cache_(cache), sequence_(sequence), memory_(memory) {
   const int64_t rows = model.max_rows(), hidden = model.info().hidden;
   const auto tokens = int64_t(model.draft_tokens().size());
-  hidden_ = f32({rows, hidden});
-  ids_ = Tensor(Device::cpu, DType::i32, {rows});
-  passed_ = f32({rows, hidden});
-  draft_id_ = Tensor(Device::cpu, DType::i32, {1});
-  logits_ = f32({1, tokens > 0 ? tokens : model.info().vocabulary});
-  if (tokens > 0) {
-    spread_ = f32({1, model.info().vocabulary});
-    std::fill_n(spread_.view.f32(), spread_.view.count(), -INFINITY);
-  }
+  ids_.resize(size_t(rows));
+  hidden_ = Tensor(memory, DType::f32, {rows, hidden});
+  step_ids_ = Tensor(memory, DType::i32, {rows});
+  passed_ = Tensor(memory, DType::f32, {rows, hidden});
+  logits_ = HostRows(memory, 1, tokens > 0 ? tokens : model.info().vocabulary);
+  if (tokens > 0) spread_.assign(size_t(model.info().vocabulary), -INFINITY);
 }
 
 int64_t MtpDrafter::values(const ModelInfo& info, int64_t max_rows) {
@@ -37,24 +27,23 @@ void MtpDrafter::clear() {
 }
 
 void MtpDrafter::follow(const View& hidden, std::span<const int32_t> ids) {
-  const int64_t width = model_.info().hidden;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (open_ && ids[i] == drafted_after_) {
       ++next_slot_;  // its keys are in the cache since draft_after()
     } else if (open_) {
-      ids_.view.i32()[complete_++] = ids[i];
+      ids_[size_t(complete_++)] = ids[i];
     }
     drafted_after_ = -1;
     if (complete_ == model_.max_rows()) settle(complete_);
-    std::memcpy(hidden_.view.f32() + complete_ * width, hidden.f32() + int64_t(i) * width,
-                size_t(width) * sizeof(float));
+    const View state = hidden.slice(int64_t(i), 1);
+    memory_.copy(hidden_.view.slice(complete_, 1).data, state.data, state.bytes());
     open_ = true;
   }
 }
 
 void MtpDrafter::settle(int64_t rows) {
   // Room for these slots is there: their positions are part of the sequence.
-  check(run(hidden_.view.first(rows), ids_.view.first(rows), next_slot_, Logits::none),
+  check(run(hidden_.view.first(rows), {ids_.data(), size_t(rows)}, next_slot_, Logits::none),
         "no room for settled slots");
   next_slot_ += rows;
   complete_ = 0;
@@ -62,12 +51,13 @@ void MtpDrafter::settle(int64_t rows) {
 
 std::span<float> MtpDrafter::draft_after(int32_t next) {
   check(open_, "a draft needs a sequence to follow");
-  const int64_t rows = complete_ + 1, width = model_.info().hidden;
-  ids_.view.i32()[complete_] = next;
-  if (!run(hidden_.view.first(rows), ids_.view.first(rows), next_slot_, Logits::last)) return {};
+  const int64_t rows = complete_ + 1;
+  ids_[size_t(complete_)] = next;
+  if (!run(hidden_.view.first(rows), {ids_.data(), size_t(rows)}, next_slot_, Logits::last))
+    return {};
   // All but the open slot are settled; the open one is too, if `next` is what comes.
-  std::memmove(hidden_.view.f32(), hidden_.view.f32() + complete_ * width,
-               size_t(width) * sizeof(float));
+  const View state = hidden_.view.slice(complete_, 1);
+  if (complete_ > 0) memory_.copy(hidden_.view.data, state.data, state.bytes());
   next_slot_ += complete_;
   complete_ = 0;
   drafted_after_ = next;
@@ -76,23 +66,24 @@ std::span<float> MtpDrafter::draft_after(int32_t next) {
 }
 
 std::span<float> MtpDrafter::draft_on(int32_t draft) {
-  draft_id_.view.i32()[0] = draft;
-  if (!run(passed_.view.slice(passed_rows_ - 1, 1), draft_id_.view, draft_slot_ + 1, Logits::last))
+  if (!run(passed_.view.slice(passed_rows_ - 1, 1), {&draft, 1}, draft_slot_ + 1, Logits::last))
     return {};
   ++draft_slot_;
   return logits();
 }
 
-bool MtpDrafter::run(const View& hidden, const View& ids, int64_t start, Logits wanted) {
+bool MtpDrafter::run(const View& hidden, std::span<const int32_t> ids, int64_t start,
+                     Logits wanted) {
   const NoAllocScope no_alloc;
-  const int64_t rows = ids.shape[0], last = rows - 1;
+  const int64_t rows = int64_t(ids.size()), last = rows - 1;
   if (!cache_.reserve(sequence_, start + rows).ok()) return false;
   const Span span{.first_row = 0,
                   .rows = rows,
                   .start = start,
                   .state_slot = Cache::state_slot(sequence_),
                   .pages = cache_.pages(sequence_)};
-  DraftStep step{.ids = ids,
+  memory_.upload(step_ids_.view.data, ids.data(), ids.size_bytes());
+  DraftStep step{.ids = step_ids_.view.first(rows),
                  .hidden = hidden,
                  .spans = {&span, 1},
                  .outputs = {},
@@ -100,19 +91,21 @@ bool MtpDrafter::run(const View& hidden, const View& ids, int64_t start, Logits 
                  .next_hidden = {}};
   if (wanted == Logits::last) {
     step.outputs = {&last, 1};
-    step.logits = logits_.view;
+    step.logits = logits_.view();
     step.next_hidden = passed_.view.first(rows);
     passed_rows_ = rows;
   }
   model_.draft(step, cache_);
+  logits_.changed(int64_t(step.outputs.size()));
   return true;
 }
 
 std::span<float> MtpDrafter::logits() {
+  const std::span<float> drafted = logits_.row(0);
   const std::span<const int32_t> tokens = model_.draft_tokens();
-  if (tokens.empty()) return {logits_.view.f32(), size_t(logits_.view.count())};
-  for (size_t i = 0; i < tokens.size(); ++i) spread_.view.f32()[tokens[i]] = logits_.view.f32()[i];
-  return {spread_.view.f32(), size_t(spread_.view.count())};
+  if (tokens.empty()) return drafted;
+  for (size_t i = 0; i < tokens.size(); ++i) spread_[size_t(tokens[i])] = drafted[i];
+  return spread_;
 }
 
 }  // namespace slip

@@ -7,14 +7,16 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "engine/host_rows.h"
 #include "models/model.h"
 
 namespace slip {
 
 class MtpDrafter {
  public:
-  MtpDrafter(Model& model, Cache& cache, SequenceId sequence);
+  MtpDrafter(Model& model, Cache& cache, SequenceId sequence, Memory& memory);
 
   // f32 values that a drafter allocates.
   static int64_t values(const ModelInfo& info, int64_t max_rows);
@@ -34,7 +36,7 @@ class MtpDrafter {
  private:
   enum class Logits : uint8_t { none, last };
   // One pass over slots that begin at `start`; false when the cache has no room for them.
-  bool run(const View& hidden, const View& ids, int64_t start, Logits wanted);
+  bool run(const View& hidden, std::span<const int32_t> ids, int64_t start, Logits wanted);
   // Computes the first `rows` outstanding slots.
   void settle(int64_t rows);
   std::span<float> logits();
@@ -42,6 +44,7 @@ class MtpDrafter {
   Model& model_;
   Cache& cache_;
   SequenceId sequence_;
+  Memory& memory_;  // of the tensors below
 
   // Slots next_slot_, next_slot_ + 1, ... whose keys are not in the cache yet. The last hidden
   // state still waits for the token that follows it.
@@ -52,12 +55,12 @@ class MtpDrafter {
 
   int64_t draft_slot_ = 0;   // of the last pass that drafted
   int64_t passed_rows_ = 0;  // of that pass
-  Tensor hidden_;            // [max_rows, hidden]
-  Tensor ids_;               // i32 [max_rows]
-  Tensor draft_id_;          // i32 [1]
-  Tensor passed_;            // [max_rows, hidden]: what the layer hands on to the next draft
-  Tensor logits_;            // [1, tokens that can be drafted]
-  Tensor spread_;            // [1, vocabulary], only when not all tokens can be drafted
+  std::vector<int32_t> ids_;  // of the outstanding slots
+  Tensor hidden_;             // [max_rows, hidden]
+  Tensor step_ids_;           // i32 [max_rows]
+  Tensor passed_;             // [max_rows, hidden]: what the layer hands on to the next draft
+  HostRows logits_;           // [1, tokens that can be drafted]
+  std::vector<float> spread_;  // [vocabulary], only when not all tokens can be drafted
 };
 
 }  // namespace slip

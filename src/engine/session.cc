@@ -10,8 +10,8 @@ Session::Session(Engine& engine) : engine_(engine) {
   sequence_ = opened.value();
   tokens_.reserve(size_t(engine.context()));
   tentative_.reserve(size_t(engine.max_drafts()) + 1);
-  output_rows_.reserve(size_t(engine.logits_.view.shape[0]));
-  if (engine.max_drafts() > 0) drafter_.emplace(*engine.model_, *engine.cache_, sequence_);
+  output_rows_.reserve(size_t(engine.logits_.view().shape[0]));
+  if (engine.max_drafts() > 0) drafter_.emplace(*engine.model_, *engine.cache_, sequence_, *engine.memory_);
 }
 
 Session::~Session() { engine_.cache_->close(sequence_); }
@@ -24,10 +24,7 @@ void Session::clear() {
 
 std::span<float> Session::logits() { return logits(int64_t(output_rows_.size()) - 1); }
 
-std::span<float> Session::logits(int64_t row) {
-  const View logits = engine_.logits_.view.slice(row, 1);
-  return {logits.f32(), size_t(logits.count())};
-}
+std::span<float> Session::logits(int64_t row) { return engine_.logits_.row(row); }
 
 Result<int64_t> Session::sync(std::span<const int32_t> ids, const Progress& progress) {
   const bool continues =
@@ -67,19 +64,16 @@ Status Session::feed(std::span<const int32_t> ids, const Progress& progress) {
 
 Status Session::feed_each(std::span<const int32_t> ids, const EachRow& each) {
   SLIP_TRY_STATUS(check_ids(ids, int64_t(tokens_.size())));
-  const View& logits = engine_.logits_.view;
-  const int64_t chunk = std::min(engine_.model_->max_rows(), logits.shape[0]);
-  const int64_t vocabulary = logits.shape[1], hidden = engine_.model_->info().hidden;
+  const int64_t chunk = std::min(engine_.model_->max_rows(), engine_.logits_.view().shape[0]);
   for (size_t done = 0; done < ids.size(); done += size_t(chunk)) {
     const auto part = ids.subspan(done, std::min(size_t(chunk), ids.size() - done));
     const auto position = int64_t(tokens_.size());
     SLIP_TRY_STATUS(step(part, int64_t(part.size()), Cache::Rows::certain));
     keep(part);
     for (int64_t row = 0; row < int64_t(part.size()); ++row) {
-      std::span<const float> hidden_row;
-      if (!engine_.hidden_.view.empty())
-        hidden_row = {engine_.hidden_.view.f32() + row * hidden, size_t(hidden)};
-      each(position + row, {logits.f32() + row * vocabulary, size_t(vocabulary)}, hidden_row);
+      std::span<const float> hidden;
+      if (!engine_.hidden_.view().empty()) hidden = engine_.hidden_.row(row);
+      each(position + row, engine_.logits_.row(row), hidden);
     }
   }
   return {};
@@ -106,17 +100,19 @@ Status Session::step(std::span<const int32_t> ids, int64_t outputs, Cache::Rows 
   const NoAllocScope no_alloc;
   const auto rows = int64_t(ids.size());
   SLIP_TRY(const Span span, engine_.cache_->extend(sequence_, rows, kind));
-  std::copy(ids.begin(), ids.end(), engine_.ids_.view.i32());
+  engine_.memory_->upload(engine_.ids_.view.data, ids.data(), ids.size_bytes());
   output_rows_.clear();
   for (int64_t i = rows - outputs; i < rows; ++i) output_rows_.push_back(i);
-  View hidden = engine_.hidden_.view;
+  View hidden = engine_.hidden_.view();
   if (!hidden.empty()) hidden = hidden.first(rows);
   engine_.model_->forward({.ids = engine_.ids_.view.first(rows),
                            .spans = {&span, 1},
                            .outputs = output_rows_,
-                           .logits = engine_.logits_.view.first(outputs),
+                           .logits = engine_.logits_.view().first(outputs),
                            .hidden = hidden},
                           *engine_.cache_);
+  engine_.logits_.changed(outputs);
+  if (!hidden.empty()) engine_.hidden_.changed(rows);
   return {};
 }
 
@@ -124,7 +120,7 @@ void Session::keep(std::span<const int32_t> ids) {
   const auto rows = int64_t(ids.size());
   engine_.cache_->commit(sequence_, rows);
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
-  if (drafter_) drafter_->follow(engine_.hidden_.view.first(rows), ids);
+  if (drafter_) drafter_->follow(engine_.hidden_.view().first(rows), ids);
 }
 
 }  // namespace slip

@@ -68,6 +68,13 @@ struct SiluMulArgs {
   View out;   // [rows, width]; may alias either
 };
 
+// out = a | b, row by row
+struct JoinArgs {
+  View a;    // [rows, left]
+  View b;    // [rows, right]
+  View out;  // [rows, left + right]
+};
+
 // down (silu(gate x) * (up x)): a dense MLP, a shared expert or one routed expert
 struct GatedMlp {
   Weight gate;  // [width, hidden]

@@ -170,6 +170,15 @@ inline Dims check_shapes(const SiluMulArgs& args) {
   return dims;
 }
 
+inline Dims check_shapes(const JoinArgs& args) {
+  Dims dims("join");
+  dims.match("a", args.a.shape, {"rows", "left"});
+  dims.match("b", args.b.shape, {"rows", "right"});
+  dims.match("out", args.out.shape, {"rows", "left + right"});
+  dims.bind("a and b", "left + right", dims["left"] + dims["right"]);
+  return dims;
+}
+
 inline Dims check_shapes(const GatedMlpArgs& args) {
   Dims dims("gated_mlp");
   dims.match("x", args.x.shape, {"rows", "hidden"});

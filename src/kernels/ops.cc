@@ -4,6 +4,18 @@
 
 namespace slip {
 
+void Ops::run_step(const StepKey&, std::span<const Span>, const StepBody& body) { body(); }
+
+void Ops::join(const JoinArgs& args) {
+  const int64_t rows = args.a.shape[0];
+  for (int64_t row = 0; row < rows; ++row) {
+    const View a = args.a.slice(row, 1), b = args.b.slice(row, 1);
+    std::byte* out = args.out.slice(row, 1).data;
+    memory().copy(out, a.data, a.bytes());
+    memory().copy(out + a.bytes(), b.data, b.bytes());
+  }
+}
+
 void Ops::linears(const LinearsArgs& args) {
   for (const LinearOutput& output : args.outputs)
     linear({.x = args.x, .weight = output.weight, .out = output.out});

@@ -8,7 +8,9 @@
 #include <memory>
 #include <span>
 
+#include "base/function_ref.h"
 #include "kernels/args.h"
+#include "tensor/memory.h"
 
 namespace slip {
 
@@ -25,13 +27,34 @@ struct StepLimits {
   int64_t context = 0;  // positions one sequence may have
 };
 
+// What the operations of a pass depend on, apart from what lies in memory and in its spans: two
+// passes with equal keys call the same operations with the same arguments.
+struct StepKey {
+  const void* owner = nullptr;  // the model, and which of its passes
+  int64_t kind = 0;
+  int64_t rows = 0;
+  int64_t outputs = 0;
+  int64_t first_output = 0;
+  const void* buffers[4] = {};  // of the caller: a pass may be given different ones
+
+  bool operator==(const StepKey&) const = default;
+};
+using StepBody = FunctionRef<void()>;
+
 class Ops {
  public:
   virtual ~Ops() = default;
 
   virtual const char* name() const = 0;
 
-  // Weights are handed over in the plain layout and kept in the backend's own.
+  // Where the views of all arguments lie.
+  virtual Memory& memory() const { return host_memory(); }
+
+  // One pass over rows of `spans`: calls body(), or, in a backend that records what it launches,
+  // replays what a pass with this key, spans of the same rows and contexts of a similar length did.
+  virtual void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body);
+
+  // Weights are handed over in the plain layout, in host memory, and kept in the backend's own.
   virtual size_t packed_bytes(const WeightInfo& info) const = 0;
   virtual Weight pack(const Weight& plain, std::span<std::byte> storage) = 0;
 
@@ -54,6 +77,7 @@ class Ops {
 
   // Fused operations: the default is the composition, so the test of an override is that it equals
   // this.
+  virtual void join(const JoinArgs& args);
   virtual void linears(const LinearsArgs& args);
   virtual void gated_mlp(const GatedMlpArgs& args);
   virtual void experts(const ExpertsArgs& args);

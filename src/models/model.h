@@ -26,7 +26,7 @@ struct ModelInfo {
 struct Step {
   View ids;                          // i32 [rows]
   std::span<const Span> spans;       // cover all rows, in order
-  std::span<const int64_t> outputs;  // rows whose logits are wanted
+  std::span<const int64_t> outputs;  // rows whose logits are wanted, one after the other
   View logits;                       // [outputs, vocabulary]
   View hidden;                       // [rows, hidden] after the final norm; may be empty
 };

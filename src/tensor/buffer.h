@@ -1,24 +1,19 @@
-// Buffer: owns bytes on one device. Moves, never copies.
+// Buffer: owns bytes of one memory. Moves, never copies.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
+#include "tensor/memory.h"
 #include "tensor/view.h"
 
 namespace slip {
 
-enum class Device : uint8_t { cpu };
-
-// Huge pages make long streams (weights, keys and values) faster, and cost 2 MB of zeroing each
-// when first touched; scratch of which a step may use a corner is better off without.
-enum class Pages : uint8_t { normal, huge };
-
 class Buffer {
  public:
   Buffer() = default;
-  // Zeroed, aligned to a page.
-  Buffer(Device device, size_t bytes, Pages pages = Pages::normal);
+  // Zeroed. The memory must outlive it.
+  Buffer(Memory& memory, size_t bytes, Pages pages = Pages::normal);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   Buffer(const Buffer&) = delete;
@@ -33,6 +28,7 @@ class Buffer {
   View view(DType dtype, const Shape& shape, size_t offset = 0) const;
 
  private:
+  Memory* memory_ = nullptr;
   std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
@@ -53,8 +49,8 @@ class NoAllocScope {
 // Allocation of a typed tensor of its own.
 struct Tensor {
   Tensor() = default;
-  Tensor(Device device, DType dtype, const Shape& shape)
-      : buffer(device, size_t(shape.count()) * bytes_per_value(dtype)),
+  Tensor(Memory& memory, DType dtype, const Shape& shape)
+      : buffer(memory, size_t(shape.count()) * bytes_per_value(dtype)),
         view(buffer.view(dtype, shape)) {}
 
   Buffer buffer;

@@ -53,7 +53,7 @@ Status quantize(const Weight& from, const Weight& into, int64_t first_row) {
 Status read_floats(WeightSource& source, const RecodedMatrix& matrix, const Weight& plain) {
   const WeightInfo& found = matrix.found;
   const Buffer storage(
-      Device::cpu, plain_bytes({found.format, std::min(kRowsAtOnce, plain.info.out), found.in, 0}));
+      host_memory(), plain_bytes({found.format, std::min(kRowsAtOnce, plain.info.out), found.in, 0}));
   for (const Run& run : runs_of(found.out, matrix.recoding.rows)) {
     Weight piece = plain_weight({found.format, run.count, found.in, 0}, storage.data());
     const bool same_format = plain.info.format == found.format;
@@ -86,7 +86,7 @@ Status requantize_row(const Weight& from, int64_t row, const Weight& into, int64
 }
 
 Status read_quantized(WeightSource& source, const RecodedMatrix& matrix, const Weight& plain) {
-  const Buffer storage(Device::cpu, plain_bytes(matrix.found));
+  const Buffer storage(host_memory(), plain_bytes(matrix.found));
   const Weight whole = plain_weight(matrix.found, storage.data());
   SLIP_TRY_STATUS(source.read(matrix.module, whole));
   const std::span<const int32_t> rows = matrix.recoding.rows;

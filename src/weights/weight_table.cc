@@ -29,7 +29,12 @@ void WeightTable::add_linear(MadeLinear linear, Weight* into) {
 
 void WeightTable::add_vector(std::string name, const Shape& shape, View* into,
                              float (*map)(float)) {
-  vectors_.push_back({std::move(name), shape, into, map, 0, 0});
+  vectors_.push_back({.name = std::move(name), .shape = shape, .into = into, .map = map});
+}
+
+void WeightTable::add_transposed(std::string name, const Shape& stored, View* into) {
+  vectors_.push_back(
+      {.name = std::move(name), .shape = stored, .into = into, .transposed = true});
 }
 
 std::vector<std::string> WeightTable::missing(const WeightSource& source) const {
@@ -66,19 +71,34 @@ Result<uint64_t> WeightTable::plan(WeightSource& source, const Ops& ops) {
   return uint64_t(total_bytes_);
 }
 
+Status WeightTable::load_vector(const Vector& vector, WeightSource& source, Memory& memory,
+                                const Buffer& storage) const {
+  std::vector<float> values(size_t(vector.shape.count()));
+  SLIP_TRY_STATUS(source.read_vector(vector.name, vector.shape, values));
+  if (vector.map)
+    for (float& value : values) value = vector.map(value);
+  Shape shape = vector.shape;
+  if (vector.transposed) {
+    const auto rows = size_t(shape[0]), columns = values.size() / rows;
+    std::vector<float> turned(values.size());
+    for (size_t row = 0; row < rows; ++row)
+      for (size_t column = 0; column < columns; ++column)
+        turned[column * rows + row] = values[row * columns + column];
+    values = std::move(turned);
+    shape = {int64_t(columns), int64_t(rows)};
+  }
+  *vector.into = storage.view(DType::f32, shape, vector.offset);
+  memory.upload(vector.into->data, values.data(), values.size() * sizeof(float));
+  return {};
+}
+
 Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& pool,
                                  const LoadProgress& progress) {
   SLIP_TRY([[maybe_unused]] const uint64_t planned, plan(source, ops));
-  Buffer storage(Device::cpu, total_bytes_, Pages::huge);
+  Buffer storage(ops.memory(), total_bytes_, Pages::huge);
 
-  for (const Vector& vector : vectors_) {
-    const View view = storage.view(DType::f32, vector.shape, vector.offset);
-    const std::span<float> values(view.f32(), size_t(view.count()));
-    SLIP_TRY_STATUS(source.read_vector(vector.name, vector.shape, values));
-    if (vector.map)
-      for (float& value : values) value = vector.map(value);
-    *vector.into = view;
-  }
+  for (const Vector& vector : vectors_)
+    SLIP_TRY_STATUS(load_vector(vector, source, ops.memory(), storage));
   SLIP_TRY_STATUS(source.check_all_used());
 
   std::mutex mutex;  // guards `failure`, `done` and the progress callback
@@ -98,7 +118,7 @@ Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& poo
     const MadeLinear& made = linear.made;
     Buffer& buffer = scratch[size_t(thread)];
     if (buffer.size() < plain_bytes(linear.info))
-      buffer = Buffer(Device::cpu, plain_bytes(linear.info));
+      buffer = Buffer(host_memory(), plain_bytes(linear.info));
     const Weight plain = plain_weight(linear.info, buffer.data());
     Status status = read_recoded(source, {made.module, linear.found, made.recoding}, plain);
     if (!status.ok()) {

@@ -41,6 +41,9 @@ class WeightTable {
   // A small f32 tensor; `map` is applied to every value (norms are stored minus one, say).
   void add_vector(std::string name, const Shape& shape, View* into, float (*map)(float) = nullptr);
 
+  // The transposed of a tensor that is stored as `stored` = [rows, ..., columns].
+  void add_transposed(std::string name, const Shape& stored, View* into);
+
   // Tensors of entries that the source does not have, one for each entry.
   std::vector<std::string> missing(const WeightSource& source) const;
 
@@ -67,9 +70,13 @@ class WeightTable {
     std::string name;
     Shape shape;
     View* into;
-    float (*map)(float);
-    size_t offset, bytes;
+    float (*map)(float) = nullptr;
+    bool transposed = false;
+    size_t offset = 0, bytes = 0;
   };
+
+  Status load_vector(const Vector& vector, WeightSource& source, Memory& memory,
+                     const Buffer& storage) const;
 
   std::vector<Linear> linears_;
   std::vector<Vector> vectors_;

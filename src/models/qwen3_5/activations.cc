@@ -1,13 +1,9 @@
 #include "models/qwen3_5/activations.h"
 
-#include <algorithm>
-
 #include "kernels/args.h"
 
 namespace slip::qwen3_5 {
 namespace {
-
-Tensor f32(const Shape& shape) { return Tensor(Device::cpu, DType::f32, shape); }
 
 int64_t mlp_scratch_values(const Config& config, int64_t rows) {
   if (!config.experts) return 2 * rows * config.mlp_width;
@@ -17,7 +13,8 @@ int64_t mlp_scratch_values(const Config& config, int64_t rows) {
 
 }  // namespace
 
-Activations::Activations(const Config& config, int64_t rows) : max_rows(rows) {
+Activations::Activations(const Config& config, int64_t rows, Memory& memory) : max_rows(rows) {
+  const auto f32 = [&](const Shape& shape) { return Tensor(memory, DType::f32, shape); };
   const AttentionConfig& attention = config.attention;
   const DeltaNetConfig& delta = config.delta_net;
   const int64_t pairs = attention.rotary_dims / 2;
@@ -26,7 +23,8 @@ Activations::Activations(const Config& config, int64_t rows) : max_rows(rows) {
   cos = f32({rows, pairs});
   sin = f32({rows, pairs});
   frequencies = f32({pairs});
-  std::ranges::copy(rope_frequencies(config), frequencies.view.f32());
+  const std::vector<float> rope = rope_frequencies(config);
+  memory.upload(frequencies.view.data, rope.data(), rope.size() * sizeof(float));
 
   q_and_gate = f32({rows, attention.q_heads, 2 * attention.head_dim});
   q = f32({rows, attention.q_heads, attention.head_dim});
@@ -44,13 +42,12 @@ Activations::Activations(const Config& config, int64_t rows) : max_rows(rows) {
   const int64_t experts = config.experts ? config.experts->experts : 0;
   const int64_t top_k = config.experts ? config.experts->top_k : 0;
   router_logits = f32({rows, experts});
-  expert_ids = Tensor(Device::cpu, DType::i32, {rows, top_k});
+  expert_ids = Tensor(memory, DType::i32, {rows, top_k});
   expert_weights = f32({rows, top_k});
   shared_gate = f32({rows, 1});
   mlp_scratch = f32({mlp_scratch_values(config, rows)});
 
   joined = f32({rows, 2 * config.hidden});
-  selected = f32({rows, config.hidden});
 }
 
 uint64_t Activations::bytes() const {
@@ -76,15 +73,14 @@ uint64_t Activations::bytes() const {
                                &expert_weights,
                                &shared_gate,
                                &mlp_scratch,
-                               &joined,
-                               &selected})
+                               &joined})
     total += tensor->buffer.size();
   return total;
 }
 
 uint64_t activation_bytes(const Config& config, int64_t max_rows) {
-  // Pages of a Buffer cost nothing until they are written, so making one is the exact answer.
-  return Activations(config, max_rows).bytes();
+  // Pages of the host cost nothing until they are written, so making one is the exact answer.
+  return Activations(config, max_rows, host_memory()).bytes();
 }
 
 }  // namespace slip::qwen3_5

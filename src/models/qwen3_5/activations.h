@@ -7,7 +7,7 @@
 namespace slip::qwen3_5 {
 
 struct Activations {
-  Activations(const Config& config, int64_t max_rows);
+  Activations(const Config& config, int64_t max_rows, Memory& memory);
 
   uint64_t bytes() const;
 
@@ -38,8 +38,6 @@ struct Activations {
 
   // MTP
   Tensor joined;  // [rows, 2 * hidden]: normed embedding, normed hidden state
-
-  Tensor selected;  // [rows, hidden]: the rows whose logits are wanted
 };
 
 // What Activations would take, without making them.

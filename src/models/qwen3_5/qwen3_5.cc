@@ -1,7 +1,6 @@
 #include "models/qwen3_5/qwen3_5.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "models/qwen3_5/cost.h"
 #include "models/qwen3_5/forward.h"
@@ -66,7 +65,7 @@ Qwen35::Qwen35(const LoadOptions& options, Ops& ops)
       info_(model_info(options.config, options.wanted.with_mtp)),
       cache_specs_(qwen3_5::cache_specs(options.config, options.wanted.with_mtp)),
       ops_(ops),
-      activations_(options.config, options.max_rows) {
+      activations_(options.config, options.max_rows, ops.memory()) {
   ops_.reserve(step_limits(config_, options.max_rows, options.context));
 }
 
@@ -84,27 +83,39 @@ Result<std::unique_ptr<Qwen35>> Qwen35::load(const LoadOptions& options, WeightS
 void Qwen35::forward(const Step& step, Cache& cache) {
   const int64_t rows = step.ids.shape[0];
   check(rows <= max_rows(), "a step of ", rows, " rows; the model was made for ", max_rows());
-  Pass pass{config_, ops_, cache, activations_, step.spans, rows};
-  const View residual = activations_.residual.view.first(rows);
-  const View normed = activations_.normed.view.first(rows);
+  const StepKey key = step_key(PassKind::forward, rows, step.outputs,
+                               {step.ids.data, step.logits.data, step.hidden.data});
+  ops_.run_step(key, step.spans, [&] {
+    Pass pass{config_, ops_, cache, activations_, step.spans, rows};
+    const View residual = activations_.residual.view.first(rows);
+    const View normed = step.hidden.empty() ? activations_.normed.view.first(rows) : step.hidden;
+    prepare_rotation(pass);
+    ops_.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
+    for (size_t i = 0; i < weights_.layers.size(); ++i) decoder_layer(weights_.layers[i], i, pass);
+    ops_.rms_norm(
+        {.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.eps});
+    project(normed, step.outputs, weights_.head, step.logits);
+  });
+}
 
-  prepare_rotation(pass);
-  ops_.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
-  for (size_t i = 0; i < weights_.layers.size(); ++i) decoder_layer(weights_.layers[i], i, pass);
-  ops_.rms_norm({.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.eps});
-  project(normed, step.outputs, weights_.head, step.logits);
-  if (!step.hidden.empty()) std::memcpy(step.hidden.data, normed.data, normed.bytes());
+StepKey Qwen35::step_key(PassKind kind, int64_t rows, std::span<const int64_t> outputs,
+                         std::initializer_list<const void*> buffers) const {
+  StepKey key{.owner = this,
+              .kind = int64_t(kind),
+              .rows = rows,
+              .outputs = int64_t(outputs.size()),
+              .first_output = outputs.empty() ? 0 : outputs.front()};
+  std::copy(buffers.begin(), buffers.end(), key.buffers);
+  return key;
 }
 
 void Qwen35::project(const View& hidden, std::span<const int64_t> outputs, const Weight& head,
                      const View& logits) {
   if (outputs.empty()) return;
-  const int64_t count = int64_t(outputs.size());
-  const View selected = activations_.selected.view.first(count);
-  const size_t row_bytes = size_t(config_.hidden) * sizeof(float);
+  const int64_t first = outputs.front(), count = int64_t(outputs.size());
   for (int64_t i = 0; i < count; ++i)
-    std::memcpy(selected.slice(i, 1).data, hidden.slice(outputs[size_t(i)], 1).data, row_bytes);
-  ops_.linear({.x = selected, .weight = head, .out = logits});
+    check(outputs[size_t(i)] == first + i, "logits are wanted of rows that are not neighbours");
+  ops_.linear({.x = hidden.slice(first, count), .weight = head, .out = logits});
 }
 
 StepCost Qwen35::step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const {

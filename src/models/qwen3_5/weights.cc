@@ -56,7 +56,9 @@ void declare_delta_net(const Part& part, DeltaNet& delta) {
   part.matrix("in_proj_a", c.value_heads, hidden, &delta.a);
   part.matrix("in_proj_b", c.value_heads, hidden, &delta.b);
   part.matrix("out_proj", hidden, c.value_size(), &delta.out);
-  part.vector("conv1d.weight", {c.conv_channels(), 1, c.conv_width}, &delta.conv);
+  // Files hold the convolution as [channels, 1, width]; kernels walk channels.
+  part.table.add_transposed(part.prefix + "conv1d.weight", {c.conv_channels(), 1, c.conv_width},
+                            &delta.conv);
   part.vector("A_log", {c.value_heads}, &delta.rate, exponential);
   part.vector("dt_bias", {c.value_heads}, &delta.dt_bias);
   part.vector("norm.weight", {c.value_dim}, &delta.norm_scale);
@@ -141,17 +143,6 @@ bool has_prefix(const Checkpoint& checkpoint, const std::string& prefix) {
   return false;
 }
 
-// Files hold the convolution as [channels, 1, width]; kernels walk channels, so they want
-// [width, channels].
-void transpose_conv(const DeltaNetConfig& config, View& conv) {
-  const int64_t channels = config.conv_channels();
-  std::vector<float> stored(conv.f32(), conv.f32() + conv.count());
-  conv = conv.reshaped({config.conv_width, channels});
-  for (int64_t c = 0; c < channels; ++c)
-    for (int64_t w = 0; w < config.conv_width; ++w)
-      conv.f32()[w * channels + c] = stored[size_t(c * config.conv_width + w)];
-}
-
 }  // namespace
 
 Result<Prefixes> find_prefixes(const Checkpoint& checkpoint) {
@@ -217,9 +208,6 @@ void declare_weights(const Declaration& declaration, WeightTable& table, Weights
 
 void finish_weights(const Config& config, Weights& weights) {
   if (config.tied_head && weights.head.empty()) weights.head = weights.embedding;
-  for (Layer& layer : weights.layers)
-    if (auto* delta = std::get_if<DeltaNet>(&layer.mixer))
-      transpose_conv(config.delta_net, delta->conv);
 }
 
 }  // namespace slip::qwen3_5

@@ -106,7 +106,7 @@ struct Declaration {
 };
 void declare_weights(const Declaration& declaration, WeightTable& table, Weights& weights);
 
-// What remains to be done after the table was loaded: share a tied head, turn convolutions.
+// What remains to be done after the table was loaded: share a tied head.
 void finish_weights(const Config& config, Weights& weights);
 
 }  // namespace slip::qwen3_5

@@ -1,0 +1,17 @@
+# The CUDA compiler, or what to do about it.
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  message(FATAL_ERROR "nvcc was not found. Install the CUDA toolkit 12.8 or newer and put its bin folder "
+    "into PATH (or pass -DCMAKE_CUDA_COMPILER=/path/to/nvcc). The preset `release` builds for the CPU.")
+endif()
+set(CMAKE_CUDA_ARCHITECTURES ${SLIP_CUDA_ARCHITECTURES})
+enable_language(CUDA)
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
+  message(FATAL_ERROR "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is too old: the GPUs of DGX Spark and RTX 50 need 12.8.")
+endif()
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+find_package(CUDAToolkit REQUIRED)

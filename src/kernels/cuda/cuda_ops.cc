@@ -1,0 +1,67 @@
+#include "kernels/cuda_ops.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/cuda_ops_impl.h"
+#include "kernels/dims.h"
+
+namespace slip {
+
+CudaOps::CudaOps(int device) {
+  cuda_check(cudaSetDevice(device));
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDeviceProperties(&properties, device));
+  launcher_.multiprocessors = properties.multiProcessorCount;
+  launcher_.shared_bytes = int(properties.sharedMemPerBlockOptin);
+  cuda_check(cudaStreamCreateWithFlags(&launcher_.stream, cudaStreamNonBlocking));
+  memory_ = std::make_unique<DeviceMemory>(launcher_.stream);
+  graphs_ = std::make_unique<StepGraphs>(launcher_.stream, *memory_);
+}
+
+CudaOps::~CudaOps() {
+  graphs_.reset();
+  scratch_ = Buffer();
+  memory_.reset();
+  cudaStreamDestroy(launcher_.stream);
+}
+
+void CudaOps::run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) {
+  graphs_->run(key, spans, body);
+}
+
+const DeviceSpan* CudaOps::spans_on_device(std::span<const Span> spans) {
+  if (const DeviceSpan* table = graphs_->table_of(spans)) return table;
+  return graphs_->upload(spans);
+}
+
+int64_t CudaOps::context_to_cover(std::span<const Span> spans) const {
+  int64_t longest = graphs_->recorded_context();
+  for (const Span& span : spans) longest = std::max(longest, span.start + span.rows);
+  return longest;
+}
+
+std::byte* CudaOps::scratch(size_t bytes) {
+  if (scratch_.size() < bytes) {
+    cudaStreamCaptureStatus recording = cudaStreamCaptureStatusNone;
+    cuda_check(cudaStreamIsCapturing(launcher_.stream, &recording));
+    check(recording == cudaStreamCaptureStatusNone, "scratch of ", bytes,
+          " bytes was not reserved, there are ", scratch_.size());
+    scratch_ = Buffer();
+    scratch_ = Buffer(*memory_, bytes);
+  }
+  return scratch_.data();
+}
+
+Result<std::unique_ptr<Ops>> make_cuda_ops(int device) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaGetLastError();
+    return error("--device cuda:", device, ": no usable NVIDIA driver; --device cpu runs without");
+  }
+  if (device < 0 || device >= count)
+    return error("--device cuda:", device, ": this machine has ", count,
+                 count == 1 ? " GPU" : " GPUs", ", numbered from 0");
+  return std::unique_ptr<Ops>(std::make_unique<CudaOps>(device));
+}
+
+}  // namespace slip

@@ -1,0 +1,66 @@
+// CudaOps: the CUDA backend. One stream; views are in device memory; each operation is in the file
+// that has its name in ref/.
+#pragma once
+
+#include <memory>
+
+#include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/device/spans.h"
+#include "kernels/cuda/device/weight_tiles.h"
+#include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/step_graphs.h"
+#include "kernels/ops.h"
+#include "tensor/buffer.h"
+
+namespace slip {
+
+class CudaOps : public Ops {
+ public:
+  explicit CudaOps(int device);
+  ~CudaOps() override;
+
+  const char* name() const override { return "cuda"; }
+  Memory& memory() const override { return *memory_; }
+
+  size_t packed_bytes(const WeightInfo& info) const override { return cuda_packed_bytes(info); }
+  Weight pack(const Weight& plain, std::span<std::byte> storage) override;  // plain: host memory
+
+  size_t scratch_bytes(const StepLimits& limits) const override;
+  void reserve(const StepLimits& limits) override;
+
+  void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) override;
+
+  void embed(const EmbedArgs& args) override;
+  void rms_norm(const RmsNormArgs& args) override;
+  void linear(const LinearArgs& args) override;
+  void linears(const LinearsArgs& args) override;
+  void silu_mul(const SiluMulArgs& args) override;
+  void join(const JoinArgs& args) override;
+  void route(const RouteArgs& args) override;
+  void experts(const ExpertsArgs& args) override;
+  void causal_conv(const CausalConvArgs& args) override;
+  void delta_net(const DeltaNetArgs& args) override;
+  void gated_rms_norm(const GatedRmsNormArgs& args) override;
+  void rope_table(const RopeTableArgs& args) override;
+  void rotate_and_store(const RotateAndStoreArgs& args) override;
+  void attention(const AttentionArgs& args) override;
+  void gate_heads(const GateHeadsArgs& args) override;
+
+ private:
+  // The device's copy of `spans`: the step's, or, outside of run_step(), made now.
+  const DeviceSpan* spans_on_device(std::span<const Span> spans);
+
+  // Positions that attention must be launched for: while a step is recorded, the end of the class
+  // of lengths that the recording will serve; otherwise the longest of the spans.
+  int64_t context_to_cover(std::span<const Span> spans) const;
+
+  // Scratch that one operation may use from its first kernel to its last; grows outside of steps.
+  std::byte* scratch(size_t bytes);
+
+  Launcher launcher_;
+  std::unique_ptr<DeviceMemory> memory_;
+  std::unique_ptr<StepGraphs> graphs_;
+  Buffer scratch_;
+};
+
+}  // namespace slip

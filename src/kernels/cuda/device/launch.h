@@ -1,0 +1,49 @@
+// How host code talks to the device: errors, streams, launches.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "base/check.h"
+
+namespace slip {
+
+// A failed CUDA call is a bug or a broken machine; nothing sensible can follow.
+inline void cuda_check(cudaError_t status, SourceLocation where = SourceLocation::current()) {
+  if (status != cudaSuccess) [[unlikely]]
+    fail_check(cat("CUDA: ", cudaGetErrorString(status)), where);
+}
+
+// What every launch needs to know.
+struct Launcher {
+  cudaStream_t stream = nullptr;
+  int multiprocessors = 0;
+  int shared_bytes = 0;  // the most dynamic shared memory that a block may ask for
+};
+
+// Launches `kernel` so that it may begin while the one before it ends. Such a kernel calls
+// wait_for_inputs() (device/warp.cuh) before it reads what earlier kernels wrote; until then it may
+// load weights, which nobody writes.
+template <class... Parameters, class... Arguments>
+void launch(const Launcher& launcher, dim3 grid, dim3 block, size_t shared,
+            void (*kernel)(Parameters...), Arguments&&... arguments) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared;
+  config.stream = launcher.stream;
+  config.attrs = &overlap;
+  config.numAttrs = 1;
+  cuda_check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
+}
+
+// More than 48 KB of shared memory must be asked for once per kernel.
+template <class Kernel>
+void allow_shared(Kernel* kernel, size_t bytes) {
+  cuda_check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
+}
+
+}  // namespace slip

@@ -1,0 +1,74 @@
+// The vocabulary that kernels share: waiting, warps, vectors, number formats.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace slip {
+
+inline constexpr int kWarp = 32;
+
+// Everything before this may overlap the end of the kernel before: see launch() in launch.h. Every
+// kernel calls it before its first access to anything that a kernel may have written.
+__device__ __forceinline__ void wait_for_inputs() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the next kernel begin (it waits in wait_for_inputs() until this one has ended). Worth calling
+// early, when all loads of weights are on their way.
+__device__ __forceinline__ void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ float warp_sum(float x) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);
+  return x;
+}
+
+__device__ __forceinline__ float warp_max(float x) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, offset));
+  return x;
+}
+
+// Sum over the block, the same order whatever runs beside it; every thread gets it. `shared` has
+// room for a float per warp. Blocks are whole warps.
+__device__ __forceinline__ float block_sum(float x, float* shared) {
+  const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+  const int warps = int(blockDim.x) / kWarp;
+  x = warp_sum(x);
+  __syncthreads();  // `shared` may still be read from the last call
+  if (lane == 0) shared[warp] = x;
+  __syncthreads();
+  float total = 0;
+  for (int i = 0; i < warps; ++i) total += shared[i];
+  return total;
+}
+
+// Weights are read once and never written: past the first-level cache.
+__device__ __forceinline__ uint4 load_stream(const void* p) {
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(p));
+  return v;
+}
+
+__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+__device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
+
+__device__ __forceinline__ float bf16_value(uint16_t bits) {
+  return __uint_as_float(uint32_t(bits) << 16);
+}
+__device__ __forceinline__ uint16_t bf16_bits(float x) {
+  return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+}
+
+}  // namespace slip

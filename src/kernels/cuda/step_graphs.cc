@@ -1,0 +1,134 @@
+#include "kernels/cuda/step_graphs.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernels/cuda/device/launch.h"
+
+namespace slip {
+namespace {
+
+// A recording serves contexts up to the next power of two: attention then starts blocks for at most
+// twice the positions there are, and those without any end at once.
+int64_t context_class(std::span<const Span> spans) {
+  constexpr int64_t kShortest = 256;
+  int64_t longest = kShortest;
+  for (const Span& span : spans) longest = std::max(longest, span.start + span.rows);
+  return int64_t(std::bit_ceil(uint64_t(longest)));
+}
+
+// Long prompts come in all lengths and are worth more than the time to launch them.
+constexpr int64_t kMostRecordedRows = 16;
+
+}  // namespace
+
+StepGraphs::StepGraphs(cudaStream_t stream, Memory& memory) : stream_(stream), memory_(memory) {
+  reserve(8, 4096);
+}
+
+StepGraphs::~StepGraphs() {
+  for (const Recorded& recorded : recorded_)
+    if (recorded.graph) cudaGraphExecDestroy(recorded.graph);
+}
+
+void StepGraphs::reserve(int64_t spans, int64_t pages) {
+  if (spans <= max_spans_ && pages <= max_pages_) return;
+  max_spans_ = std::max(spans, max_spans_);
+  max_pages_ = std::max(pages, max_pages_);
+  const size_t bytes = size_t(max_spans_) * sizeof(DeviceSpan) + size_t(max_pages_) * sizeof(int32_t);
+  table_ = Buffer(memory_, bytes);
+  host_table_.assign(bytes, std::byte{0});
+  for (Recorded& recorded : recorded_)
+    if (recorded.graph) cudaGraphExecDestroy(recorded.graph);
+  recorded_.clear();  // they name the old table
+}
+
+const DeviceSpan* StepGraphs::upload(std::span<const Span> spans) {
+  int64_t pages = 0;
+  for (const Span& span : spans) pages += int64_t(span.pages.size());
+  if (int64_t(spans.size()) > max_spans_ || pages > max_pages_)
+    reserve(int64_t(spans.size()), pages);
+
+  std::vector<std::byte>& table = host_table_;
+  const size_t pages_at = size_t(max_spans_) * sizeof(DeviceSpan);
+  auto* device_pages = reinterpret_cast<int32_t*>(table_.data() + pages_at);
+  size_t begin = table.size(), end = 0;  // of what has changed
+  const auto put = [&](size_t offset, const void* data, size_t bytes) {
+    if (bytes == 0 || std::memcmp(table.data() + offset, data, bytes) == 0) return;
+    std::memcpy(table.data() + offset, data, bytes);
+    begin = std::min(begin, offset);
+    end = std::max(end, offset + bytes);
+  };
+  int64_t used = 0;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const Span& span = spans[i];
+    DeviceSpan entry{};
+    entry.start = span.start;
+    entry.first_row = int32_t(span.first_row);
+    entry.rows = int32_t(span.rows);
+    entry.state_slot = span.state_slot;
+    entry.record = span.record ? 1 : 0;
+    entry.replay = span.replay;
+    entry.record_side = span.record_side;
+    entry.pages = device_pages + used;
+    put(i * sizeof(DeviceSpan), &entry, sizeof(entry));
+    put(pages_at + size_t(used) * sizeof(int32_t), span.pages.data(),
+        span.pages.size() * sizeof(int32_t));
+    used += int64_t(span.pages.size());
+  }
+  if (begin < end) memory_.upload(table_.data() + begin, table.data() + begin, end - begin);
+  return reinterpret_cast<const DeviceSpan*>(table_.data());
+}
+
+const DeviceSpan* StepGraphs::table_of(std::span<const Span> spans) const {
+  if (!current_ || spans.data() != current_) return nullptr;
+  return reinterpret_cast<const DeviceSpan*>(table_.data());
+}
+
+StepGraphs::Recorded& StepGraphs::find(const StepKey& key, std::span<const Span> spans) {
+  const int64_t context = context_class(spans);
+  const bool record = !spans.empty() && spans[0].record;
+  for (Recorded& recorded : recorded_) {
+    const Shape& shape = recorded.shape;
+    if (shape.key == key && shape.context == context && shape.record == record &&
+        std::equal(shape.rows.begin(), shape.rows.end(), spans.begin(), spans.end(),
+                   [](int64_t rows, const Span& span) { return rows == span.rows; }))
+      return recorded;
+  }
+  Shape shape{key, context, record, {}};
+  for (const Span& span : spans) shape.rows.push_back(span.rows);
+  recorded_.push_back({std::move(shape), nullptr, 0});
+  return recorded_.back();
+}
+
+void StepGraphs::run(const StepKey& key, std::span<const Span> spans, const StepBody& body) {
+  upload(spans);
+  current_ = spans.data();
+  if (key.rows > kMostRecordedRows) {
+    body();
+  } else {
+    Recorded& recorded = find(key, spans);
+    // The first pass of a shape runs as it is: kernels are loaded and their limits set then.
+    if (recorded.seen++ == 0) {
+      body();
+    } else {
+      if (!recorded.graph) record(recorded, body);
+      cuda_check(cudaGraphLaunch(recorded.graph, stream_));
+    }
+  }
+  current_ = nullptr;
+}
+
+void StepGraphs::record(Recorded& recorded, const StepBody& body) {
+  recorded_context_ = recorded.shape.context;
+  cuda_check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  body();
+  cudaGraph_t graph = nullptr;
+  cuda_check(cudaStreamEndCapture(stream_, &graph));
+  recorded_context_ = 0;
+  cuda_check(cudaGraphInstantiate(&recorded.graph, graph, 0));
+  cudaGraphDestroy(graph);
+}
+
+}  // namespace slip
