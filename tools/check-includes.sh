@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-grep -h '^slip_folder(' src/CMakeLists.txt | tr -d '()' | sed 's/^slip_folder//' |
+grep -h '^ *slip_folder(' src/CMakeLists.txt | tr -d '()' | sed 's/^ *slip_folder//' |
   awk '
     { folders[++count] = $1; for (i = 2; i <= NF; ++i) links[$1, $i] = 1; known[$1] = 1 }
     END {

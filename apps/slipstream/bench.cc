@@ -1,11 +1,13 @@
 // bench: tokens per second of prompts (pp) and of answers (tg), at several depths of context, with
 // bytes per step and their share of what the machine can do.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "engine/sampling.h"
 #include "engine/session.h"
 #include "environment.h"
 #include "kernels/cpu/simd/loops.h"
@@ -76,7 +78,7 @@ class Bench : public Verb {
     SLIP_TRY(engine_,
              Engine::load(source, options, *backend_.ops, *backend_.pool, loading_bar(name())));
     load_seconds_ = load_clock.seconds();
-    roofs_ = measure_roofs(*backend_.pool, backend_.isa, 1.0);
+    roofs_ = measure_roofs(backend_, 1.0);
 
     for (const int64_t depth : depths) {
       for (const int64_t length : prompts) {
@@ -89,7 +91,7 @@ class Bench : public Verb {
       }
     }
     // Memory speed drifts on shared machines: the better of before and after is the honest roof.
-    const Roofs after = measure_roofs(*backend_.pool, backend_.isa, 1.0);
+    const Roofs after = measure_roofs(backend_, 1.0);
     roofs_.read_bytes_per_second =
         std::max(roofs_.read_bytes_per_second, after.read_bytes_per_second);
     roofs_.int8_products_per_second =
@@ -149,11 +151,12 @@ class Bench : public Verb {
         SLIP_TRY_STATUS(session.feed(ids));
       } else {
         // The next token is read off the logits, as in use; its choice is not timed by itself.
+        const int64_t vocabulary = engine_->model().info().vocabulary;
+        Sampler sampler({.temperature = 0}, vocabulary, vocabulary);
         int32_t id = ids[0];
         for (int64_t i = 0; i < fits; ++i) {
           SLIP_TRY_STATUS(session.feed({&id, 1}));
-          const auto logits = session.logits();
-          id = int32_t(std::max_element(logits.begin(), logits.end()) - logits.begin());
+          id = sampler.next(session.choice());
         }
       }
       rates.push_back(double(kind == "pp" ? length : fits) / clock.seconds());
@@ -202,7 +205,8 @@ class Bench : public Verb {
     machine["threads"] = backend_.pool->threads();
     machine["instruction_set"] = name_of(backend_.isa);
     machine["read_bandwidth_gb_per_s"] = roofs_.read_bytes_per_second / 1e9;
-    machine["int8_products_per_s"] = roofs_.int8_products_per_second;
+    if (std::isfinite(roofs_.int8_products_per_second))
+      machine["int8_products_per_s"] = roofs_.int8_products_per_second;
     return {{"model", name()},
             {"synthetic", synthetic_},
             {"kv_cache", name_of(engine_->memory().cache_format.kv)},
@@ -237,8 +241,11 @@ class Bench : public Verb {
     if (!csv)
       text +=
           cat("\n", backend_.description, "; memory reads ",
-              fixed(roofs_.read_bytes_per_second / 1e9, 1), " GB/s, int8 products ",
-              fixed(roofs_.int8_products_per_second / 1e9, 0), " G/s, both measured in this run\n");
+              fixed(roofs_.read_bytes_per_second / 1e9, 1), " GB/s",
+              std::isfinite(roofs_.int8_products_per_second)
+                  ? cat(", int8 products ", fixed(roofs_.int8_products_per_second / 1e9, 0), " G/s")
+                  : "",
+              ", measured in this run\n");
     return text;
   }
 

@@ -73,9 +73,9 @@ class BenchLadder : public Verb {
 
     const double roof_seconds = std::min(1.0, 2 * seconds_);
     // Memory speed drifts on shared machines: the better of before and after is the honest roof.
-    const Roofs before = measure_roofs(*backend_.pool, backend_.isa, roof_seconds);
+    const Roofs before = measure_roofs(backend_, roof_seconds);
     SLIP_TRY(rungs_, climb_ladder(setup, ladder));
-    const Roofs after = measure_roofs(*backend_.pool, backend_.isa, roof_seconds);
+    const Roofs after = measure_roofs(backend_, roof_seconds);
     bandwidth_ = std::max(before.read_bytes_per_second, after.read_bytes_per_second);
     summarize(rungs_, bandwidth_);
 

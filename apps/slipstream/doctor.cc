@@ -98,9 +98,9 @@ class Doctor : public Verb {
   void measure_speed() {
     const Isa isa = available_isas().front();
     ThreadPool one(1);
-    const Roofs alone = measure_roofs(one, isa, kRoofSeconds);
+    const Roofs alone = cpu_roofs(one, isa, kRoofSeconds);
     ThreadPool all(available_threads());
-    const Roofs together = measure_roofs(all, isa, kRoofSeconds);
+    const Roofs together = cpu_roofs(all, isa, kRoofSeconds);
     const auto describe = [](const Roofs& roofs) {
       return JsonObject{{"read_gb_per_s", roofs.read_bytes_per_second / 1e9},
                         {"int8_tera_products_per_s", roofs.int8_products_per_second / 1e12}};

@@ -57,6 +57,25 @@ int device_number(const std::string& device) {
   return colon == std::string::npos ? 0 : std::atoi(device.c_str() + colon + 1);
 }
 
+// Whether the GPU was asked for, or nothing else was and there is one.
+Result<bool> add_cuda(const ModelFlags& flags, Backend& backend) {
+  const bool asked = flags.device.starts_with("cuda");
+  if (!asked && flags.device != "auto" && flags.device != "cpu")
+    return error("--device is auto, cpu or cuda:N, not \"", flags.device, "\"");
+  const bool cpu_only = flags.ops == "ref" || !flags.isa.empty() || flags.activations == "8";
+  if (!asked && (flags.device == "cpu" || cpu_only)) return false;
+  if (cpu_only) return error("--ops ref, --isa and --activations 8 are for --device cpu");
+  const int device = device_number(flags.device);
+  Result<std::unique_ptr<Ops>> ops = make_cuda_ops(device);
+  if (!ops.ok()) {
+    if (asked) return ops.failure();
+    return false;
+  }
+  backend.ops = std::move(ops).value();
+  backend.description = describe_cuda_device(device);
+  return true;
+}
+
 }  // namespace
 
 void ModelFlags::add_to(Flags& flags) {
@@ -119,13 +138,10 @@ Result<Backend> make_backend(const ModelFlags& flags) {
   const int64_t threads = flags.threads.value_or(available_threads());
   if (threads < 1 || threads > 1024) return error("--threads must be 1 to 1024, not ", threads);
   Backend backend;
-  if (flags.device.starts_with("cuda")) {
-    SLIP_TRY(backend.ops, make_cuda_ops(device_number(flags.device)));
-  } else if (flags.device != "auto" && flags.device != "cpu") {
-    return error("--device is auto, cpu or cuda:N, not \"", flags.device, "\"");
-  }
   backend.pool = std::make_unique<ThreadPool>(int(threads));
   SLIP_TRY(backend.isa, chosen_isa(flags.isa));
+  SLIP_TRY(const bool on_gpu, add_cuda(flags, backend));
+  if (on_gpu) return backend;
   if (flags.ops == "ref") {
     backend.ops = make_ref_ops();
     backend.description = "reference kernels";

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 
 #include "base/clock.h"
 #include "kernels/cpu/simd/loops.h"
+#include "kernels/cuda_ops.h"
 #include "tensor/buffer.h"
 
 namespace slip {
@@ -49,9 +51,16 @@ double product_rate(ThreadPool& pool, const Loops& loops, double seconds) {
   return best;
 }
 
+bool on_gpu(const Backend& backend) { return !backend.ops->memory().on_host(); }
+
 }  // namespace
 
-Roofs measure_roofs(ThreadPool& pool, Isa isa, double seconds) {
+Roofs measure_roofs(const Backend& backend, double seconds) {
+  if (on_gpu(backend)) return {cuda_read_bandwidth(*backend.ops), INFINITY};
+  return cpu_roofs(*backend.pool, backend.isa, seconds);
+}
+
+Roofs cpu_roofs(ThreadPool& pool, Isa isa, double seconds) {
   const Loops& loops = loops_for(isa);
   Roofs roofs;
   roofs.int8_products_per_second = product_rate(pool, loops, seconds / 4);
@@ -59,8 +68,9 @@ Roofs measure_roofs(ThreadPool& pool, Isa isa, double seconds) {
   return roofs;
 }
 
-double glance_at_bandwidth(ThreadPool& pool, Isa isa) {
-  return read_rate(pool, loops_for(isa), kGlanceBytes, 0.02);
+double glance_at_bandwidth(const Backend& backend) {
+  if (on_gpu(backend)) return cuda_read_bandwidth(*backend.ops);
+  return read_rate(*backend.pool, loops_for(backend.isa), kGlanceBytes, 0.02);
 }
 
 }  // namespace slip

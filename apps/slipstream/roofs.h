@@ -1,20 +1,21 @@
 // What the machine can do, measured: the roofs that speeds are compared with.
 #pragma once
 
-#include "base/threads.h"
-#include "kernels/cpu/simd/isa.h"
+#include "environment.h"
 
 namespace slip {
 
 struct Roofs {
-  double read_bytes_per_second = 0;     // from memory, all threads of the pool together
-  double int8_products_per_second = 0;  // by the kernels' own integer dot product, from registers
+  double read_bytes_per_second = 0;  // from memory, by all of the backend
+  // By the kernels' own integer dot product, from registers; infinite where it is never the limit.
+  double int8_products_per_second = 0;
 };
 
 // The best of several passes; about `seconds` in all.
-Roofs measure_roofs(ThreadPool& pool, Isa isa, double seconds);
+Roofs cpu_roofs(ThreadPool& pool, Isa isa, double seconds);
+Roofs measure_roofs(const Backend& backend, double seconds);
 
 // Only the memory's speed, and in a moment (about 50 ms): for the line under an answer.
-double glance_at_bandwidth(ThreadPool& pool, Isa isa);
+double glance_at_bandwidth(const Backend& backend);
 
 }  // namespace slip

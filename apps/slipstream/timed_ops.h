@@ -26,6 +26,7 @@ class TimedOps : public Ops {
   void reset() { seconds_.fill(0); }
 
   const char* name() const override { return ops_->name(); }
+  Memory& memory() const override { return ops_->memory(); }
   size_t packed_bytes(const WeightInfo& info) const override { return ops_->packed_bytes(info); }
   Weight pack(const Weight& plain, std::span<std::byte> storage) override {
     return ops_->pack(plain, storage);

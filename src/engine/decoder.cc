@@ -14,7 +14,7 @@ Decoder::Decoder(Session& session, Sampler& sampler, DraftLength* length)
   counts_.accepted_at.resize(size_t(most));
 }
 
-std::span<float> Decoder::logits() { return row_ < 0 ? session_.logits() : session_.logits(row_); }
+LogitRow Decoder::logits() { return row_ < 0 ? session_.choice() : session_.choice(row_); }
 
 std::optional<int32_t> Decoder::draft() const {
   const auto next = size_t(row_ + 1);
@@ -74,10 +74,10 @@ void Decoder::make_drafts(int32_t id, int64_t wanted) {
   MtpDrafter& drafter = *session_.drafter();
   length_->begin_step();
   while (outcome_.made < most && length_->wants_another()) {
-    const std::span<float> logits =
+    const std::optional<LogitRow> logits =
         outcome_.made == 0 ? drafter.draft_after(id) : drafter.draft_on(step_.back());
-    if (logits.empty()) break;
-    const Sampler::Proposal proposal = sampler_.propose(logits, outcome_.made);
+    if (!logits) break;
+    const Sampler::Proposal proposal = sampler_.propose(*logits, outcome_.made);
     ++outcome_.made;
     if (!length_->drafted(proposal.margin)) break;
     step_.push_back(proposal.id);

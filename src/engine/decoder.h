@@ -28,7 +28,7 @@ class Decoder {
   Decoder(Session& session, Sampler& sampler, DraftLength* length);
 
   // Of the next token.
-  std::span<float> logits();
+  LogitRow logits();
 
   // The draft for the next token, if there is one: already computed, so free if chosen.
   std::optional<int32_t> draft() const;

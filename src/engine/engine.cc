@@ -63,7 +63,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
   engine->max_drafts_ = drafts(info, options) ? options.max_drafts : 0;
   engine->memory_ = &ops.memory();
   engine->ids_ = Tensor(ops.memory(), DType::i32, {options.max_rows});
-  engine->logits_ = HostRows(ops.memory(), options.logit_rows, info.vocabulary);
+  engine->logits_ = Logits(ops.memory(), options.logit_rows, info.vocabulary);
   if (info.has_mtp) engine->hidden_ = HostRows(ops.memory(), options.max_rows, info.hidden);
   return engine;
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/host_rows.h"
+#include "engine/logits.h"
 #include "engine/memory_plan.h"
 #include "models/model_source.h"
 
@@ -49,7 +50,7 @@ class Engine {
   std::unique_ptr<Cache> cache_;
   Memory* memory_ = nullptr;  // the backend's
   Tensor ids_;                // i32 [max_rows]
-  HostRows logits_;           // [rows that may have logits, vocabulary]
+  Logits logits_;             // [rows that may have logits, vocabulary]
   HostRows hidden_;           // [max_rows, hidden], only with MTP
 };
 

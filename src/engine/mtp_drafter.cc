@@ -1,5 +1,6 @@
 #include "engine/mtp_drafter.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace slip {
@@ -12,8 +13,11 @@ MtpDrafter::MtpDrafter(Model& model, Cache& cache, SequenceId sequence, Memory& 
   hidden_ = Tensor(memory, DType::f32, {rows, hidden});
   step_ids_ = Tensor(memory, DType::i32, {rows});
   passed_ = Tensor(memory, DType::f32, {rows, hidden});
-  logits_ = HostRows(memory, 1, tokens > 0 ? tokens : model.info().vocabulary);
-  if (tokens > 0) spread_.assign(size_t(model.info().vocabulary), -INFINITY);
+  logits_ = Logits(memory, 1, tokens > 0 ? tokens : model.info().vocabulary);
+  if (tokens > 0) {
+    spread_ = Logits(host_memory(), 1, model.info().vocabulary);
+    std::ranges::fill(spread_.row(0), -INFINITY);
+  }
 }
 
 int64_t MtpDrafter::values(const ModelInfo& info, int64_t max_rows) {
@@ -43,18 +47,18 @@ void MtpDrafter::follow(const View& hidden, std::span<const int32_t> ids) {
 
 void MtpDrafter::settle(int64_t rows) {
   // Room for these slots is there: their positions are part of the sequence.
-  check(run(hidden_.view.first(rows), {ids_.data(), size_t(rows)}, next_slot_, Logits::none),
+  check(run(hidden_.view.first(rows), {ids_.data(), size_t(rows)}, next_slot_, Wanted::nothing),
         "no room for settled slots");
   next_slot_ += rows;
   complete_ = 0;
 }
 
-std::span<float> MtpDrafter::draft_after(int32_t next) {
+std::optional<LogitRow> MtpDrafter::draft_after(int32_t next) {
   check(open_, "a draft needs a sequence to follow");
   const int64_t rows = complete_ + 1;
   ids_[size_t(complete_)] = next;
-  if (!run(hidden_.view.first(rows), {ids_.data(), size_t(rows)}, next_slot_, Logits::last))
-    return {};
+  if (!run(hidden_.view.first(rows), {ids_.data(), size_t(rows)}, next_slot_, Wanted::last))
+    return std::nullopt;
   // All but the open slot are settled; the open one is too, if `next` is what comes.
   const View state = hidden_.view.slice(complete_, 1);
   if (complete_ > 0) memory_.copy(hidden_.view.data, state.data, state.bytes());
@@ -62,18 +66,18 @@ std::span<float> MtpDrafter::draft_after(int32_t next) {
   complete_ = 0;
   drafted_after_ = next;
   draft_slot_ = next_slot_;
-  return logits();
+  return drafted();
 }
 
-std::span<float> MtpDrafter::draft_on(int32_t draft) {
-  if (!run(passed_.view.slice(passed_rows_ - 1, 1), {&draft, 1}, draft_slot_ + 1, Logits::last))
-    return {};
+std::optional<LogitRow> MtpDrafter::draft_on(int32_t draft) {
+  if (!run(passed_.view.slice(passed_rows_ - 1, 1), {&draft, 1}, draft_slot_ + 1, Wanted::last))
+    return std::nullopt;
   ++draft_slot_;
-  return logits();
+  return drafted();
 }
 
 bool MtpDrafter::run(const View& hidden, std::span<const int32_t> ids, int64_t start,
-                     Logits wanted) {
+                     Wanted wanted) {
   const NoAllocScope no_alloc;
   const int64_t rows = int64_t(ids.size()), last = rows - 1;
   if (!cache_.reserve(sequence_, start + rows).ok()) return false;
@@ -89,9 +93,10 @@ bool MtpDrafter::run(const View& hidden, std::span<const int32_t> ids, int64_t s
                  .outputs = {},
                  .logits = {},
                  .next_hidden = {}};
-  if (wanted == Logits::last) {
+  if (wanted == Wanted::last) {
     step.outputs = {&last, 1};
-    step.logits = logits_.view();
+    step.logits = logits_.view(1);
+    step.peaks = logits_.peaks(1);
     step.next_hidden = passed_.view.first(rows);
     passed_rows_ = rows;
   }
@@ -100,12 +105,13 @@ bool MtpDrafter::run(const View& hidden, std::span<const int32_t> ids, int64_t s
   return true;
 }
 
-std::span<float> MtpDrafter::logits() {
-  const std::span<float> drafted = logits_.row(0);
+LogitRow MtpDrafter::drafted() {
   const std::span<const int32_t> tokens = model_.draft_tokens();
-  if (tokens.empty()) return drafted;
-  for (size_t i = 0; i < tokens.size(); ++i) spread_[size_t(tokens[i])] = drafted[i];
-  return spread_;
+  if (tokens.empty()) return {logits_, 0};
+  const std::span<const float> few = logits_.row(0);
+  const std::span<float> all = spread_.row(0);
+  for (size_t i = 0; i < tokens.size(); ++i) all[size_t(tokens[i])] = few[i];
+  return {spread_, 0};
 }
 
 }  // namespace slip

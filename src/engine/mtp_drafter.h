@@ -6,10 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "engine/host_rows.h"
+#include "engine/logits.h"
 #include "models/model.h"
 
 namespace slip {
@@ -27,19 +28,19 @@ class MtpDrafter {
   void follow(const View& hidden, std::span<const int32_t> ids);
 
   // Logits over the vocabulary for the token that follows `next`, which itself follows the
-  // sequence. Empty when the cache has no room.
-  std::span<float> draft_after(int32_t next);
+  // sequence. Nothing when the cache has no room.
+  std::optional<LogitRow> draft_after(int32_t next);
 
   // The same for the token that follows `draft`, the one just drafted.
-  std::span<float> draft_on(int32_t draft);
+  std::optional<LogitRow> draft_on(int32_t draft);
 
  private:
-  enum class Logits : uint8_t { none, last };
+  enum class Wanted : uint8_t { nothing, last };
   // One pass over slots that begin at `start`; false when the cache has no room for them.
-  bool run(const View& hidden, std::span<const int32_t> ids, int64_t start, Logits wanted);
+  bool run(const View& hidden, std::span<const int32_t> ids, int64_t start, Wanted wanted);
   // Computes the first `rows` outstanding slots.
   void settle(int64_t rows);
-  std::span<float> logits();
+  LogitRow drafted();
 
   Model& model_;
   Cache& cache_;
@@ -59,8 +60,8 @@ class MtpDrafter {
   Tensor hidden_;             // [max_rows, hidden]
   Tensor step_ids_;           // i32 [max_rows]
   Tensor passed_;             // [max_rows, hidden]: what the layer hands on to the next draft
-  HostRows logits_;           // [1, tokens that can be drafted]
-  std::vector<float> spread_;  // [vocabulary], only when not all tokens can be drafted
+  Logits logits_;             // [1, tokens that can be drafted]
+  Logits spread_;             // [1, vocabulary], on the host, when not all tokens can be drafted
 };
 
 }  // namespace slip

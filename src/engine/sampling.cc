@@ -56,10 +56,36 @@ void Sampler::see_prompt(std::span<const int32_t> ids) {
 
 int32_t Sampler::next(std::span<float> logits) {
   adjust(logits);
-  const int32_t id = choose(logits.first(size_t(usable_)), chosen_);
+  return remember(choose(logits.first(size_t(usable_)), chosen_));
+}
+
+int32_t Sampler::next(const LogitRow& logits) {
+  const std::optional<Peak> peak = deciding_peak(logits);
+  return peak ? remember(peak->id) : next(logits.values());
+}
+
+int32_t Sampler::remember(int32_t id) {
   ++chosen_;
   if (counts_[size_t(id)]++ == 0 && !in_prompt_[size_t(id)]) seen_.push_back(id);
   return id;
+}
+
+std::optional<Peak> Sampler::deciding_peak(const LogitRow& logits) const {
+  if (!options_.greedy() || adjusts() || !options_.logit_bias.empty()) return std::nullopt;
+  std::optional<Peak> peak = logits.peak();
+  if (peak && peak->id >= usable_) peak.reset();  // padding of the vocabulary
+  return peak;
+}
+
+bool Sampler::adjusts() const {
+  return options_.repetition_penalty != 1.0f || options_.presence_penalty != 0.0f ||
+         options_.frequency_penalty != 0.0f;
+}
+
+Sampler::Proposal Sampler::propose(const LogitRow& logits, int64_t ahead) {
+  const std::optional<Peak> peak = deciding_peak(logits);
+  if (!peak) return propose(logits.values(), ahead);
+  return {peak->id, peak->value - peak->runner_up};
 }
 
 Sampler::Proposal Sampler::propose(std::span<float> logits, int64_t ahead) {
@@ -81,9 +107,7 @@ int32_t Sampler::choose(std::span<const float> logits, int64_t index) {
 void Sampler::adjust(std::span<float> logits) const {
   for (const auto& [id, bias] : options_.logit_bias)
     if (id >= 0 && size_t(id) < logits.size()) logits[size_t(id)] += bias;
-  const bool penalties = options_.repetition_penalty != 1.0f || options_.presence_penalty != 0.0f ||
-                         options_.frequency_penalty != 0.0f;
-  if (!penalties) return;
+  if (!adjusts()) return;
   for (const int32_t id : seen_) {
     float& logit = logits[size_t(id)];
     if (logit > 0) {

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "engine/logits.h"
 
 namespace slip {
 
@@ -33,6 +36,7 @@ class Sampler {
 
   // Chooses from `logits` [vocabulary], which it may change, and remembers the choice.
   int32_t next(std::span<float> logits);
+  int32_t next(const LogitRow& logits);
 
   // What next() would choose from `logits` if it were `ahead` tokens further on: drafts made with
   // the random numbers of the tokens they stand for are right more often. Changes `logits`,
@@ -42,6 +46,7 @@ class Sampler {
     float margin;  // how far its logit is above the best other one; negative if it is not the best
   };
   Proposal propose(std::span<float> logits, int64_t ahead);
+  Proposal propose(const LogitRow& logits, int64_t ahead);
 
  private:
   struct Candidate {
@@ -49,7 +54,11 @@ class Sampler {
     int32_t id;
   };
 
+  // The peak of a row, where that is all it takes.
+  std::optional<Peak> deciding_peak(const LogitRow& logits) const;
+  bool adjusts() const;
   void adjust(std::span<float> logits) const;
+  int32_t remember(int32_t id);
   int32_t choose(std::span<const float> logits, int64_t index);
   int32_t draw(std::span<const float> logits, int64_t index);
   void keep_top_k(std::span<const float> logits);

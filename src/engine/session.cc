@@ -10,7 +10,7 @@ Session::Session(Engine& engine) : engine_(engine) {
   sequence_ = opened.value();
   tokens_.reserve(size_t(engine.context()));
   tentative_.reserve(size_t(engine.max_drafts()) + 1);
-  output_rows_.reserve(size_t(engine.logits_.view().shape[0]));
+  output_rows_.reserve(size_t(engine.logits_.rows()));
   if (engine.max_drafts() > 0) drafter_.emplace(*engine.model_, *engine.cache_, sequence_, *engine.memory_);
 }
 
@@ -22,9 +22,7 @@ void Session::clear() {
   if (drafter_) drafter_->clear();
 }
 
-std::span<float> Session::logits() { return logits(int64_t(output_rows_.size()) - 1); }
-
-std::span<float> Session::logits(int64_t row) { return engine_.logits_.row(row); }
+LogitRow Session::choice() { return choice(int64_t(output_rows_.size()) - 1); }
 
 Result<int64_t> Session::sync(std::span<const int32_t> ids, const Progress& progress) {
   const bool continues =
@@ -64,7 +62,7 @@ Status Session::feed(std::span<const int32_t> ids, const Progress& progress) {
 
 Status Session::feed_each(std::span<const int32_t> ids, const EachRow& each) {
   SLIP_TRY_STATUS(check_ids(ids, int64_t(tokens_.size())));
-  const int64_t chunk = std::min(engine_.model_->max_rows(), engine_.logits_.view().shape[0]);
+  const int64_t chunk = std::min(engine_.model_->max_rows(), engine_.logits_.rows());
   for (size_t done = 0; done < ids.size(); done += size_t(chunk)) {
     const auto part = ids.subspan(done, std::min(size_t(chunk), ids.size() - done));
     const auto position = int64_t(tokens_.size());
@@ -108,8 +106,9 @@ Status Session::step(std::span<const int32_t> ids, int64_t outputs, Cache::Rows 
   engine_.model_->forward({.ids = engine_.ids_.view.first(rows),
                            .spans = {&span, 1},
                            .outputs = output_rows_,
-                           .logits = engine_.logits_.view().first(outputs),
-                           .hidden = hidden},
+                           .logits = engine_.logits_.view(outputs),
+                           .hidden = hidden,
+                           .peaks = engine_.logits_.peaks(outputs)},
                           *engine_.cache_);
   engine_.logits_.changed(outputs);
   if (!hidden.empty()) engine_.hidden_.changed(rows);

@@ -43,8 +43,10 @@ class Session {
   void accept(int64_t count);
 
   // Of the last token fed, or of token `row` of the last verify().
-  std::span<float> logits();
-  std::span<float> logits(int64_t row);
+  LogitRow choice();
+  LogitRow choice(int64_t row) { return {engine_.logits_, row}; }
+  std::span<float> logits() { return choice().values(); }
+  std::span<float> logits(int64_t row) { return choice(row).values(); }
 
   // Null when the engine does not draft.
   MtpDrafter* drafter() { return drafter_ ? &*drafter_ : nullptr; }

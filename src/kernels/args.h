@@ -217,6 +217,17 @@ struct GateHeadsArgs {
   View q_and_gate;  // [rows, heads, 2 * dim]
 };
 
+// The largest value of each row, the first among equals, and the largest of the others.
+struct Peak {
+  int32_t id;
+  float value;
+  float runner_up;
+};
+struct PeaksArgs {
+  View x;    // [rows, width], width of 2 or more
+  View out;  // i32 [rows, 3]: a Peak each
+};
+
 // Values of scratch that ExpertsArgs needs: hidden activations and one output per expert and row.
 constexpr int64_t experts_scratch_values(int64_t rows, int64_t top_k, int64_t width,
                                          int64_t shared_width, int64_t hidden) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "kernels/ops.h"
@@ -10,5 +11,11 @@
 namespace slip {
 
 Result<std::unique_ptr<Ops>> make_cuda_ops(int device);
+
+// "cuda:0 (NVIDIA H200)"
+std::string describe_cuda_device(int device);
+
+// Bytes per second that the device of these ops reads from its memory, measured now.
+double cuda_read_bandwidth(Ops& ops);
 
 }  // namespace slip

@@ -179,6 +179,15 @@ inline Dims check_shapes(const JoinArgs& args) {
   return dims;
 }
 
+inline Dims check_shapes(const PeaksArgs& args) {
+  Dims dims("peaks");
+  dims.match("x", args.x.shape, {"rows", "width"});
+  dims.match("out", args.out.shape, {"rows", "values of a Peak"});
+  dims.bind("Peak", "values of a Peak", 3);
+  dims.require(dims["width"] >= 2, "width ", dims["width"]);
+  return dims;
+}
+
 inline Dims check_shapes(const GatedMlpArgs& args) {
   Dims dims("gated_mlp");
   dims.match("x", args.x.shape, {"rows", "hidden"});

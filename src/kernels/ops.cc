@@ -1,6 +1,9 @@
 #include "kernels/ops.h"
 
 #include <cmath>
+#include <cstring>
+
+#include "kernels/dims.h"
 
 namespace slip {
 
@@ -13,6 +16,23 @@ void Ops::join(const JoinArgs& args) {
     std::byte* out = args.out.slice(row, 1).data;
     memory().copy(out, a.data, a.bytes());
     memory().copy(out + a.bytes(), b.data, b.bytes());
+  }
+}
+
+void Ops::peaks(const PeaksArgs& args) {
+  const Dims dims = check_shapes(args);
+  const int64_t rows = dims["rows"], width = dims["width"];
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* x = args.x.f32() + row * width;
+    Peak peak{0, x[0], -INFINITY};
+    for (int64_t i = 1; i < width; ++i) {
+      if (x[i] > peak.value) {
+        peak = {int32_t(i), x[i], peak.value};
+      } else if (x[i] > peak.runner_up) {
+        peak.runner_up = x[i];
+      }
+    }
+    std::memcpy(args.out.i32() + row * 3, &peak, sizeof(peak));
   }
 }
 

@@ -35,7 +35,7 @@ struct StepKey {
   int64_t rows = 0;
   int64_t outputs = 0;
   int64_t first_output = 0;
-  const void* buffers[4] = {};  // of the caller: a pass may be given different ones
+  const void* buffers[5] = {};  // of the caller: a pass may be given different ones
 
   bool operator==(const StepKey&) const = default;
 };
@@ -58,6 +58,12 @@ class Ops {
   virtual size_t packed_bytes(const WeightInfo& info) const = 0;
   virtual Weight pack(const Weight& plain, std::span<std::byte> storage) = 0;
 
+  // Fills `storage` with random weights of a usual size, for models without files; false: this
+  // backend cannot, and the source's own numbers are packed.
+  virtual bool make_noise(const WeightInfo&, uint64_t, std::span<std::byte>, Weight&) {
+    return false;
+  }
+
   // Scratch for steps of this size; scratch_bytes() is what reserve() will take.
   virtual size_t scratch_bytes(const StepLimits& limits) const = 0;
   virtual void reserve(const StepLimits& limits) = 0;
@@ -74,6 +80,8 @@ class Ops {
   virtual void rotate_and_store(const RotateAndStoreArgs& args) = 0;
   virtual void attention(const AttentionArgs& args) = 0;
   virtual void gate_heads(const GateHeadsArgs& args) = 0;
+
+  virtual void peaks(const PeaksArgs& args);
 
   // Fused operations: the default is the composition, so the test of an override is that it equals
   // this.

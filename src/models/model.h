@@ -29,6 +29,7 @@ struct Step {
   std::span<const int64_t> outputs;  // rows whose logits are wanted, one after the other
   View logits;                       // [outputs, vocabulary]
   View hidden;                       // [rows, hidden] after the final norm; may be empty
+  View peaks{};                      // i32 [outputs, 3]: the Peak of each row; may be empty
 };
 
 // One pass of the MTP layer: slot p joins the final-normed hidden state of position p with token
@@ -40,6 +41,7 @@ struct DraftStep {
   std::span<const int64_t> outputs;  // rows whose logits are wanted
   View logits;                       // [outputs, draft_tokens() or vocabulary]
   View next_hidden;                  // [rows, hidden] for the next draft; may be empty
+  View peaks{};                      // i32 [outputs, 3]; may be empty
 };
 
 // What one step must move and multiply, for bytes per step and the roofs.

@@ -20,6 +20,9 @@ class SyntheticSource : public WeightSource {
   Status read_vector(const std::string& name, const Shape& shape, std::span<float> values) override;
   std::optional<std::string> missing_matrix(const std::string&) const override { return {}; }
   bool has_vector(const std::string&) const override { return true; }
+  std::optional<uint64_t> noise_seed(const std::string& module) const override {
+    return std::hash<std::string>{}(module);
+  }
   Status check_all_used() override { return {}; }
 
  private:

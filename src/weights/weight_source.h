@@ -2,6 +2,7 @@
 // (synthetic_source.h). A source knows names and formats; it knows no model.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,6 +42,10 @@ class WeightSource {
   virtual std::optional<std::string> missing_matrix(const std::string& module) const = 0;
   // Whether read_vector() would find the tensor.
   virtual bool has_vector(const std::string& name) const = 0;
+
+  // A source of random numbers: any others will do for the matrix of `module`, such as those that a
+  // backend makes from this seed.
+  virtual std::optional<uint64_t> noise_seed(const std::string&) const { return std::nullopt; }
 
   // After everything was asked for: fails if the source holds tensors nobody wanted.
   virtual Status check_all_used() = 0;

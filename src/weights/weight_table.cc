@@ -92,6 +92,22 @@ Status WeightTable::load_vector(const Vector& vector, WeightSource& source, Memo
   return {};
 }
 
+Status WeightTable::load_linear(const Linear& linear, WeightSource& source, Ops& ops,
+                                const Buffer& storage, Buffer& scratch) const {
+  const MadeLinear& made = linear.made;
+  const std::span<std::byte> place = storage.bytes().subspan(linear.offset, linear.bytes);
+  if (const std::optional<uint64_t> seed = source.noise_seed(made.module);
+      seed && ops.make_noise(linear.info, *seed, place, *linear.into))
+    return {};
+  if (scratch.size() < plain_bytes(linear.info))
+    scratch = Buffer(host_memory(), plain_bytes(linear.info));
+  const Weight plain = plain_weight(linear.info, scratch.data());
+  SLIP_TRY_STATUS(read_recoded(source, {made.module, linear.found, made.recoding}, plain));
+  *linear.into = ops.pack(plain, place);
+  if (scratch.size() > kKeptScratch) scratch = Buffer();
+  return {};
+}
+
 Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& pool,
                                  const LoadProgress& progress) {
   SLIP_TRY([[maybe_unused]] const uint64_t planned, plan(source, ops));
@@ -115,20 +131,13 @@ Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& poo
   pool.run(int64_t(linears_.size()), [&](int64_t item, int thread) {
     if (failed.load(std::memory_order_relaxed)) return;
     const Linear& linear = linears_[order[size_t(item)]];
-    const MadeLinear& made = linear.made;
-    Buffer& buffer = scratch[size_t(thread)];
-    if (buffer.size() < plain_bytes(linear.info))
-      buffer = Buffer(host_memory(), plain_bytes(linear.info));
-    const Weight plain = plain_weight(linear.info, buffer.data());
-    Status status = read_recoded(source, {made.module, linear.found, made.recoding}, plain);
+    Status status = load_linear(linear, source, ops, storage, scratch[size_t(thread)]);
     if (!status.ok()) {
       const std::lock_guard lock(mutex);
       failure = std::move(status).failure();
       failed.store(true);
       return;
     }
-    *linear.into = ops.pack(plain, storage.bytes().subspan(linear.offset, linear.bytes));
-    if (buffer.size() > kKeptScratch) buffer = Buffer();
     const std::lock_guard lock(mutex);
     done += aligned(linear.bytes);
     if (progress) progress(done, total_bytes_);

@@ -75,6 +75,8 @@ class WeightTable {
     size_t offset = 0, bytes = 0;
   };
 
+  Status load_linear(const Linear& linear, WeightSource& source, Ops& ops, const Buffer& storage,
+                     Buffer& scratch) const;
   Status load_vector(const Vector& vector, WeightSource& source, Memory& memory,
                      const Buffer& storage) const;
 

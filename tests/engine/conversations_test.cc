@@ -50,7 +50,7 @@ class Conversations : public ::testing::TestWithParam<Case> {
   }
 
   LoadedModel model_{minnow_folder(),
-                     cpu_backends().front(),
+                     fast_backends().front(),
                      {.context = 256,
                       .max_rows = 64,
                       .max_drafts = kMaxDrafts,

@@ -29,7 +29,7 @@ class GenerateTest : public ::testing::Test {
     return result.ok() ? std::move(result).value() : GenerateResult{};
   }
 
-  LoadedModel model_{minnow_folder(), cpu_backends().front(), {.context = 192}};
+  LoadedModel model_{minnow_folder(), fast_backends().front(), {.context = 192}};
   const Tokenizer tokenizer_ = Tokenizer::load(minnow_folder()).value();
 };
 

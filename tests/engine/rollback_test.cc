@@ -27,10 +27,10 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const Backend& backend : cpu_backends())
+  for (const Backend& backend : fast_backends())
     for (const char* recipe : {"f32", "k4v4"}) all.push_back({backend, recipe});
   for (const char* recipe : {"bf16", "fp8", "int8", "k8v4", "k4v3", "k3v3", "k3v2"})
-    all.push_back({cpu_backends().front(), recipe});
+    all.push_back({fast_backends().front(), recipe});
   return all;
 }
 

@@ -19,7 +19,7 @@ class SessionTest : public ::testing::Test {
   }
 
   LoadedModel model_{golden_folder() / "tiny/qwen3_5_moe_split",
-                     cpu_backends().front(),
+                     fast_backends().front(),
                      {.context = 128, .max_rows = 16}};
   const std::vector<int32_t> ids_ =
       GoldenFile(golden_folder() / "tiny/qwen3_5_moe_split/golden.safetensors").ints("short.ids");

@@ -47,7 +47,7 @@ class SpeculationTest : public ::testing::Test {
   }
 
   LoadedModel model_{
-      minnow_folder(), cpu_backends().front(), {.context = 512, .max_drafts = kMaxDrafts}};
+      minnow_folder(), fast_backends().front(), {.context = 512, .max_drafts = kMaxDrafts}};
   const Tokenizer tokenizer_ = Tokenizer::load(minnow_folder()).value();
 };
 
@@ -197,7 +197,7 @@ TEST_F(SpeculationTest, SampledTokensFollowTheModelsDistribution) {
 
 TEST(Speculation, WithoutAnMtpLayerThereAreNoDrafts) {
   const auto folder = golden_folder() / "tiny/qwen3_5_moe_split";
-  LoadedModel model(folder, cpu_backends().front(), {.context = 128, .max_drafts = 4});
+  LoadedModel model(folder, fast_backends().front(), {.context = 128, .max_drafts = 4});
   EXPECT_EQ(model.engine().max_drafts(), 0);
   Session session(model.engine());
   GenerateRequest made;

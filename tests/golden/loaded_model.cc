@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "kernels/cpu/cpu_ops.h"
+#ifdef SLIP_CUDA
+#include "kernels/cuda_ops.h"
+#endif
 #include "kernels/ref/ref_ops.h"
 
 namespace slip {
@@ -23,46 +26,24 @@ Backend cpu_backend(Isa isa) {
   unreachable("Isa");
 }
 
-// One row of the MTP layer at the slot of position `position`.
-struct DraftRow {
-  int32_t next_id;
-  int64_t position;
-  View hidden;       // [1, hidden]
-  View logits;       // [1, vocabulary]
-  View next_hidden;  // [1, hidden]
-};
-
-void draft_row(Engine& engine, const Session& session, DraftRow row) {
-  const int64_t output = 0;
-  const Span span{.first_row = 0,
-                  .rows = 1,
-                  .start = row.position,
-                  .state_slot = session.state_slot(),
-                  .pages = session.pages()};
-  const View id{reinterpret_cast<std::byte*>(&row.next_id), DType::i32, {1}};
-  engine.model().draft({.ids = id,
-                        .hidden = row.hidden,
-                        .spans = {&span, 1},
-                        .outputs = {&output, 1},
-                        .logits = row.logits,
-                        .next_hidden = row.next_hidden},
-                       engine.cache());
-}
-
 }  // namespace
 
 Backend ref_backend() {
   return {"ref", false, [](ThreadPool&) { return make_ref_ops(); }};
 }
 
-std::vector<Backend> cpu_backends() {
+std::vector<Backend> fast_backends() {
   std::vector<Backend> backends;
   for (const Isa isa : available_isas()) backends.push_back(cpu_backend(isa));
+#ifdef SLIP_CUDA
+  if (make_cuda_ops(0).ok())
+    backends.push_back({"cuda", true, [](ThreadPool&) { return make_cuda_ops(0).value(); }});
+#endif
   return backends;
 }
 
 std::vector<Backend> all_backends() {
-  std::vector<Backend> backends = cpu_backends();
+  std::vector<Backend> backends = fast_backends();
   backends.insert(backends.begin(), ref_backend());
   return backends;
 }
@@ -129,33 +110,54 @@ double LoadedModel::nll(std::span<const int32_t> ids) {
   return sum / double(ids.size() - 1);
 }
 
+void LoadedModel::draft_row(const DraftRow& row, const Session& session) {
+  const int64_t output = 0;
+  const Span span{.first_row = 0,
+                  .rows = 1,
+                  .start = row.position,
+                  .state_slot = session.state_slot(),
+                  .pages = session.pages()};
+  const Tensor id(ops_->memory(), DType::i32, {1});
+  ops_->memory().upload(id.view.data, &row.next_id, sizeof(row.next_id));
+  engine_->model().draft({.ids = id.view,
+                          .hidden = row.hidden,
+                          .spans = {&span, 1},
+                          .outputs = {&output, 1},
+                          .logits = row.logits,
+                          .next_hidden = row.next_hidden},
+                         engine_->cache());
+}
+
 LoadedModel::Drafts LoadedModel::drafts(std::span<const int32_t> ids) {
   Session session(*engine_);
   const ModelInfo& info = engine_->model().info();
   check(info.has_mtp, "drafts() needs with_mtp");
   const auto slots = int64_t(ids.size()) - 2;
-  Tensor hidden(Device::cpu, DType::f32, {int64_t(ids.size()), info.hidden});
+  Memory& memory = ops_->memory();
+  const Tensor hidden(memory, DType::f32, {int64_t(ids.size()), info.hidden});
   const Status fed =
       session.feed_each(ids, [&](int64_t position, std::span<float>, std::span<const float> row) {
-        std::ranges::copy(row, hidden.view.f32() + position * info.hidden);
+        memory.upload(hidden.view.slice(position, 1).data, row.data(), row.size_bytes());
       });
   check(fed.ok(), fed.ok() ? "" : fed.failure().message);
 
-  Tensor logits1(Device::cpu, DType::f32, {slots, info.vocabulary});
-  Tensor logits2(Device::cpu, DType::f32, {slots, info.vocabulary});
-  Tensor joined1(Device::cpu, DType::f32, {1, info.hidden});
+  const Tensor logits(memory, DType::f32, {1, info.vocabulary});
+  const Tensor joined(memory, DType::f32, {1, info.hidden});
+  const auto append = [&](LogitRows& rows) {
+    rows.values.resize(rows.values.size() + size_t(info.vocabulary));
+    memory.download(rows.values.data() + rows.values.size() - size_t(info.vocabulary),
+                    logits.view.data, logits.view.bytes());
+  };
+  Drafts drafts{{info.vocabulary, {}}, {info.vocabulary, {}}};
   // Step 2 of slot p writes its key where step 1 of slot p + 1 then writes its own.
   for (int64_t p = 0; p < slots; ++p) {
-    draft_row(
-        *engine_, session,
-        {ids[size_t(p) + 1], p, hidden.view.slice(p, 1), logits1.view.slice(p, 1), joined1.view});
-    draft_row(*engine_, session,
-              {ids[size_t(p) + 2], p + 1, joined1.view, logits2.view.slice(p, 1), View{}});
+    const View state = hidden.view.slice(p, 1);
+    draft_row({ids[size_t(p) + 1], p, state, logits.view, joined.view}, session);
+    append(drafts.step1);
+    draft_row({ids[size_t(p) + 2], p + 1, joined.view, logits.view, View{}}, session);
+    append(drafts.step2);
   }
-  const auto rows_of = [&](const View& view) {
-    return LogitRows{info.vocabulary, {view.f32(), view.f32() + view.count()}};
-  };
-  return {rows_of(logits1.view), rows_of(logits2.view)};
+  return drafts;
 }
 
 }  // namespace slip

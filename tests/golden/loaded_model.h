@@ -13,7 +13,7 @@
 
 namespace slip {
 
-// The reference, or the fast CPU backend with one instruction set.
+// The reference, the fast CPU backend with one instruction set, or CUDA.
 struct Backend {
   std::string name;               // letters, digits and underscores: part of a test's name
   bool int8_activations = false;  // where weights are int4 or int8
@@ -24,7 +24,7 @@ inline std::ostream& operator<<(std::ostream& out, const Backend& backend) {
 }
 
 Backend ref_backend();
-std::vector<Backend> cpu_backends();  // best first
+std::vector<Backend> fast_backends();  // the CPU's, best first, and the GPU's if there is one
 std::vector<Backend> all_backends();  // the reference first
 
 // Rows of logits, one after the other.
@@ -74,6 +74,16 @@ class LoadedModel {
   Drafts drafts(std::span<const int32_t> ids);
 
  private:
+  // One row of the MTP layer at the slot of position `position`.
+  struct DraftRow {
+    int32_t next_id;
+    int64_t position;
+    View hidden;       // [1, hidden]
+    View logits;       // [1, vocabulary]
+    View next_hidden;  // [1, hidden]
+  };
+  void draft_row(const DraftRow& row, const Session& session);
+
   ThreadPool pool_;
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Engine> engine_;

@@ -14,7 +14,7 @@ std::filesystem::path shared_golden(const std::string& name) {
 }
 
 // The fast one; the others are tested on the repository's own files.
-Backend best_backend() { return cpu_backends().front(); }
+Backend best_backend() { return fast_backends().front(); }
 
 TEST(MinnowBf16, LogitsOfEveryPrompt) {
   SLIP_SKIP_WITHOUT_SHARED();

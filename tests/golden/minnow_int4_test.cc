@@ -133,7 +133,7 @@ TEST_P(MinnowInt4, PerplexityIsThatOfTheReference) {
       0.005);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, MinnowInt4, ::testing::ValuesIn(cpu_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, MinnowInt4, ::testing::ValuesIn(fast_backends()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST(MinnowRecoded, LogitsAndDraftsOnTheFastBackend) {
   for (const Form& form : forms()) {
     SCOPED_TRACE(form.name);
     const Compared found =
-        compare(form, cpu_backends().front(), {"story", "docs_page", "tool_call", "needle_1500"});
+        compare(form, fast_backends().front(), {"story", "docs_page", "tool_call", "needle_1500"});
     RecordProperty(form.name, found.logits.describe());
     found.logits.expect_within(Arithmetic::int16_activations);
     EXPECT_LE(found.drafts.rms(), 0.2) << found.drafts.describe();
@@ -80,7 +80,7 @@ TEST(MinnowRecoded, GoldensTellTheFormsApart) {
   SLIP_SKIP_WITHOUT_SHARED();
   for (Form form : forms()) {
     form.choices = {};
-    const Compared found = compare(form, cpu_backends().front(), {"docs_page"});
+    const Compared found = compare(form, fast_backends().front(), {"docs_page"});
     EXPECT_GT(found.logits.largest(), 1e-2) << form.name << ": " << found.logits.describe();
   }
 }
@@ -89,7 +89,7 @@ std::vector<std::byte> read_bytes(WeightSource& source, const std::string& modul
                                   const WeightInfo& found, const Recoding& recoding) {
   const WeightInfo info = recoded_info(found, recoding);
   EXPECT_EQ(info.format, WeightFormat::fp8_block) << module;
-  const Buffer buffer(Device::cpu, plain_bytes(info));
+  const Buffer buffer(host_memory(), plain_bytes(info));
   const Weight plain = plain_weight(info, buffer.data());
   EXPECT_TRUE(read_recoded(source, {module, found, recoding}, plain).ok()) << module;
   return {buffer.data(), buffer.data() + buffer.size()};

@@ -139,6 +139,7 @@ TEST_P(AttentionEqual, Attention) {
                               {{0, 65}},
                               {{3, 8}},
                               {{127, 2}},
+                              {{0, 1}, {300, 1}, {15, 3}, {16, 7}, {1, 1}},
                               {{0, 1}, {300, 1}, {15, 3}, {16, 17}, {1, 1}}}) {
       const Sequences step(lengths, shape.page_len, rng);
       Cache cache(shape, step.pages);
@@ -158,8 +159,8 @@ TEST_P(AttentionEqual, Attention) {
       const std::string what =
           cat("attention, ", describe(shape), ", ", step.rows, " rows, ", longest, " positions");
       // Rng::normal is at most 6 away from 0.
-      expect_close(ours.values(), right.values(), 0,
-                   bound(shape, longest, largest_score(q, scale, 6)), what);
+      const double allowed = bound(shape, longest, largest_score(q, scale, 6));
+      expect_close(ours.values(), right.values(), 0, allowed, what);
 
       // One row at a time; what later rows stored must not show.
       Guarded single(out_shape);
@@ -173,7 +174,9 @@ TEST_P(AttentionEqual, Attention) {
               {.q = q, .kv = cache.pages(), .out = single, .scale = scale, .spans = {&one, 1}});
         }
       }
-      expect_same_bits(ours.values(), single.values(), what + ", row by row");
+      expect_close(single.values(), right.values(), 0, allowed, what + ", row by row");
+      if (step.rows <= tolerance().invariant_rows)
+        expect_same_bits(ours.values(), single.values(), what + ", against row by row");
       if (HasFailure()) return;
     }
   }

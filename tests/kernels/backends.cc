@@ -6,18 +6,21 @@
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/ref/ref_ops.h"
 #include "kernels/ref/ref_ops_impl.h"
+#include "quant/number_formats.h"
+#include "tests/gpu/hosted_ops.h"
+#ifdef SLIP_CUDA
+#include "kernels/cuda_ops.h"
+#endif
 
 namespace slip {
 namespace {
 
-// The reference with activations rounded to int8 where a fast backend may: shows that the
-// tolerance for it admits what it describes, and that the exact tests are exact under it.
-class RefInt8Ops : public RefOps {
+// The reference with activations rounded where a fast backend may: shows that the tolerance for it
+// admits what it describes, and that the exact tests are exact under it.
+class RefRoundedOps : public RefOps {
  public:
   void linear(const LinearArgs& args) override {
-    const WeightFormat format = args.weight.info.format;
-    if (format != WeightFormat::int8_row && format != WeightFormat::int4_group)
-      return RefOps::linear(args);
+    if (!rounds(args.weight.info.format)) return RefOps::linear(args);
     std::vector<float> rounded(args.x.f32(), args.x.f32() + args.x.count());
     const size_t in = size_t(args.x.shape[1]);
     for (size_t row = 0; row < rounded.size(); row += in)
@@ -28,18 +31,58 @@ class RefInt8Ops : public RefOps {
     RefOps::linear(with_rounded);
   }
 
- private:
-  static void round_group(std::span<float> group) {
+ protected:
+  virtual bool rounds(WeightFormat format) const = 0;
+  virtual void round_group(std::span<float> group) const = 0;
+
+  static float largest_of(std::span<const float> group) {
     float largest = 0;
     for (const float value : group) largest = std::max(largest, std::fabs(value));
-    const float scale = largest / 127.0f;
+    return largest;
+  }
+};
+
+class RefInt8Ops : public RefRoundedOps {
+  bool rounds(WeightFormat format) const override {
+    return format == WeightFormat::int8_row || format == WeightFormat::int4_group;
+  }
+  void round_group(std::span<float> group) const override {
+    const float scale = largest_of(group) / 127.0f;
     for (float& value : group) value = scale == 0 ? 0 : std::nearbyint(value / scale) * scale;
   }
 };
 
+class RefF16Ops : public RefRoundedOps {
+  bool rounds(WeightFormat format) const override {
+    return format == WeightFormat::fp8_block || format == WeightFormat::int8_row ||
+           format == WeightFormat::int4_group;
+  }
+  void round_group(std::span<float> group) const override {
+    const float largest = largest_of(group);
+    if (largest == 0) return;
+    const int exponent = std::ilogb(largest);
+    for (float& value : group)
+      value = std::ldexp(f16_to_float(float_to_f16(std::ldexp(value, -exponent))), exponent);
+  }
+};
+
+// What CUDA does, and what stands in for it where there is none.
+constexpr OpTolerance kCudaTolerance{
+    .f16_activations = true, .fused_is_exact = false, .invariant_rows = 16, .exact_delta_rows = 8};
+
+Result<std::unique_ptr<Ops>> hosted(Result<std::unique_ptr<Ops>> far) {
+  if (!far.ok()) return far;
+  return std::unique_ptr<Ops>(std::make_unique<HostedOps>(std::move(far).value()));
+}
+
 std::unique_ptr<Ops> make_test_cpu_ops(Isa isa) {
   static ThreadPool pool(2);
   return make_cpu_ops(pool, isa);
+}
+
+template <class RoundedOps>
+std::unique_ptr<Ops> make_rounded() {
+  return std::make_unique<RoundedOps>();
 }
 
 }  // namespace
@@ -50,8 +93,17 @@ std::vector<NamedOps> backends_under_test() {
   std::vector<NamedOps> backends;
   backends.push_back({.name = "ref", .make = [] { return make_ref_ops(); }, .tolerance = {}});
   backends.push_back({.name = "ref_int8",
-                      .make = [] { return std::make_unique<RefInt8Ops>(); },
+                      .make = [] { return make_rounded<RefInt8Ops>(); },
                       .tolerance = {.int8_activations = true}});
+  backends.push_back({.name = "hosted_ref_f16",
+                      .make = [] { return hosted(make_rounded<RefF16Ops>()); },
+                      .tolerance = kCudaTolerance});
+  for (NamedOps& backend : fast_backends()) backends.push_back(std::move(backend));
+  return backends;
+}
+
+std::vector<NamedOps> fast_backends() {
+  std::vector<NamedOps> backends;
   for (const Isa isa : available_isas()) {
     const char* name = isa == Isa::avx512 ? "cpu_avx512"
                        : isa == Isa::avx2 ? "cpu_avx2"
@@ -60,6 +112,11 @@ std::vector<NamedOps> backends_under_test() {
                         .make = [isa] { return make_test_cpu_ops(isa); },
                         .tolerance = {.int8_activations = true}});
   }
+#ifdef SLIP_CUDA
+  backends.push_back({.name = "cuda",
+                      .make = [] { return hosted(make_cuda_ops(0)); },
+                      .tolerance = kCudaTolerance});
+#endif
   return backends;
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "kernels/ops.h"
 
 namespace slip {
@@ -15,22 +17,32 @@ namespace slip {
 struct OpTolerance {
   // int4 and int8 weights meet activations rounded to int8, one scale per row and 128 inputs.
   bool int8_activations = false;
+  // fp8, int8 and int4 weights meet activations rounded to f16, in units of a power of two for each
+  // row and 128 inputs.
+  bool f16_activations = false;
   // Relative error of exp, sigmoid and the like, in units of a float's roundoff.
   double exp_ulps = 8;
   // gated_mlp and experts equal Ops' composition bit for bit. Off: within the bound of the formats.
   bool fused_is_exact = true;
+  // linear, experts and attention give a row the same bits in steps of up to so many rows. Longer
+  // ones are no decode steps, and may be computed in another way, within the bound of the formats.
+  int64_t invariant_rows = std::numeric_limits<int64_t>::max();
   // delta_net gives the same bits in one call or row by row, up to so many rows per span.
   int64_t exact_delta_rows = 8;
 };
 
 struct NamedOps {
   std::string name;  // letters and digits: part of a test's name
-  std::function<std::unique_ptr<Ops>()> make;
+  // Fails where the machine does not have what the backend runs on; tests are skipped then.
+  std::function<Result<std::unique_ptr<Ops>>()> make;
   OpTolerance tolerance;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const NamedOps& ops) { return out << ops.name; }
 
 std::vector<NamedOps> backends_under_test();
+
+// Those of them that are meant to be fast.
+std::vector<NamedOps> fast_backends();
 
 }  // namespace slip

@@ -1,5 +1,6 @@
-// Norms, activations and the rope table of every backend against the reference.
+// Norms, activations, peaks, joined rows and the rope table of every backend against the reference.
 #include <cmath>
+#include <limits>
 
 #include "tests/kernels/op_cases.h"
 
@@ -156,6 +157,46 @@ TEST_P(NormEqual, RopeTable) {
           expect_within(rows_of(sin, row, 1), rows_of(right_sin, row, 1), allowed, "sin");
         }
       }
+    }
+  }
+}
+
+TEST_P(NormEqual, Join) {
+  Rng rng(5);
+  for (const int64_t left : kDims) {
+    for (const int64_t right : {1, 16, 33}) {
+      for (const int64_t rows : kRowCounts) {
+        const Guarded a = random_tensor({rows, left}, rng), b = random_tensor({rows, right}, rng);
+        Guarded expected({rows, left + right}), ours({rows, left + right});
+        ref().join({.a = a, .b = b, .out = expected});
+        ops().join({.a = a, .b = b, .out = ours});
+        expect_same_bits(ours.values(), expected.values(),
+                         cat("join of ", left, " and ", right, ", ", rows, " rows"));
+      }
+    }
+  }
+}
+
+// Equal values, at the ends and across whatever parts a backend takes a row in.
+TEST_P(NormEqual, Peaks) {
+  Rng rng(6);
+  for (const int64_t width : {2, 3, 8, 17, 64, 1025, 4096, 248320}) {
+    for (const int64_t rows : {1, 3, 7}) {
+      const Guarded x = random_tensor({rows, width}, rng);
+      rows_of(x, 0, 1).front() = rows_of(x, 0, 1).back() = 100;
+      if (rows > 1)
+        for (float& value : rows_of(x, 1, 1)) value = -3e38f;
+      if (rows > 2)
+        for (float& value : rows_of(x, 2, 1)) value = -std::numeric_limits<float>::infinity();
+      if (rows > 3) rows_of(x, 3, 1).back() = 100;
+      if (rows > 4)
+        for (float& value : rows_of(x, 4, 1)) value = float(rng.integer(-3, 3));
+      Guarded right({rows, 3}, DType::i32), ours({rows, 3}, DType::i32);
+      ref().peaks({.x = x, .out = right});
+      ops().peaks({.x = x, .out = ours});
+      for (int64_t i = 0; i < rows * 3; ++i)
+        EXPECT_EQ(ours.i32()[i], right.i32()[i])
+            << "peaks of " << width << ", row " << i / 3 << ", value " << i % 3;
     }
   }
 }

@@ -82,7 +82,7 @@ std::vector<double> group_maxima(std::span<const float> x) {
 }  // namespace
 
 Guarded::Guarded(const Shape& shape, DType dtype)
-    : buffer_(Device::cpu, size_t(shape.count()) * bytes_per_value(dtype) + 2 * kGuard) {
+    : buffer_(host_memory(), size_t(shape.count()) * bytes_per_value(dtype) + 2 * kGuard) {
   std::memset(buffer_.data(), 0xff, buffer_.size());
   view_ = buffer_.view(dtype, shape, kGuard);
 }
@@ -141,11 +141,11 @@ Guarded int8_exact_tensor(int64_t rows, int64_t in, Rng& rng) {
 
 TestWeight make_weight(Ops& ops, const WeightInfo& info, Fill fill, Rng& rng) {
   TestWeight weight;
-  weight.plain_storage = Buffer(Device::cpu, plain_bytes(info));
+  weight.plain_storage = Buffer(host_memory(), plain_bytes(info));
   weight.plain = plain_weight(info, weight.plain_storage.data());
   fill_values(weight.plain, fill, rng);
   fill_scales(weight.plain, fill, rng);
-  weight.packed_storage = Buffer(Device::cpu, ops.packed_bytes(info));
+  weight.packed_storage = Buffer(host_memory(), ops.packed_bytes(info));
   weight.packed = ops.pack(weight.plain, weight.packed_storage.bytes());
   weight.dense.resize(size_t(info.out * info.in));
   for (int64_t o = 0; o < info.out; ++o)
@@ -176,24 +176,43 @@ bool uses_int8_activations(const WeightInfo& info, const OpTolerance& tolerance)
          (info.format == WeightFormat::int4_group || info.format == WeightFormat::int8_row);
 }
 
+bool uses_f16_activations(const WeightInfo& info, const OpTolerance& tolerance) {
+  return tolerance.f16_activations &&
+         (info.format == WeightFormat::int4_group || info.format == WeightFormat::int8_row ||
+          info.format == WeightFormat::fp8_block);
+}
+
+Guarded exact_inputs(const WeightInfo& info, int64_t rows, const OpTolerance& tolerance, Rng& rng) {
+  if (uses_int8_activations(info, tolerance) || uses_f16_activations(info, tolerance))
+    return int8_exact_tensor(rows, info.in, rng);
+  return integer_tensor({rows, info.in}, rng);
+}
+
 std::vector<double> linear_bound(const TestWeight& weight, std::span<const float> x,
                                  const OpTolerance& tolerance, std::span<const double> x_error) {
   const WeightInfo& info = weight.plain.info;
-  const bool rounded = uses_int8_activations(info, tolerance);
-  // |x - scale * code| is half a step; a step is the group's maximum over 127. The scale and the
-  // product are floats.
-  std::vector<double> input_error(x.size(), 0.0);
-  if (rounded) {
-    const std::vector<double> maxima = group_maxima(x);
-    for (size_t i = 0; i < x.size(); ++i)
-      input_error[i] = maxima[i] / 254 * (1 + 0x1p-12) + 4 * kRoundoff * std::fabs(double(x[i]));
+  // Rounding costs a share of each value and a share of its group's maximum.
+  double of_value = 0, of_maximum = 0;
+  if (uses_int8_activations(info, tolerance)) {
+    // |x - scale * code| is half a step; a step is the group's maximum over 127. The scale and the
+    // product are floats.
+    of_value = 4 * kRoundoff;
+    of_maximum = (1 + 0x1p-12) / 254;
+  } else if (uses_f16_activations(info, tolerance)) {
+    // The unit is a power of two at most 2 below the maximum; subnormal f16 are 2^-24 of it apart.
+    of_value = unit_roundoff<10>;
+    of_maximum = 0x1p-25;
   }
+  const std::vector<double> maxima = group_maxima(x);
+  std::vector<double> input_error(x.size(), 0.0);
+  for (size_t i = 0; i < x.size(); ++i)
+    input_error[i] = of_value * std::fabs(double(x[i])) + of_maximum * maxima[i];
   if (!x_error.empty()) {
     // An error of x moves the maximum of its group too, and with it the step.
     double largest = 0;
     for (const double e : x_error) largest = std::max(largest, e);
     for (size_t i = 0; i < x.size(); ++i)
-      input_error[i] += x_error[i] + (rounded ? largest / 254 : 0);
+      input_error[i] += (1 + of_value) * x_error[i] + of_maximum * largest;
   }
   std::vector<double> bound(size_t(info.out), 0.0);
   for (int64_t o = 0; o < info.out; ++o) {
@@ -214,11 +233,15 @@ std::vector<float> plain_linear(const TestWeight& weight, std::span<const float>
                                 const OpTolerance& tolerance) {
   const WeightInfo& info = weight.plain.info;
   std::vector<float> inputs(x.begin(), x.end());
-  if (uses_int8_activations(info, tolerance)) {
-    const std::vector<double> maxima = group_maxima(x);
-    for (size_t i = 0; i < x.size(); ++i) {
+  const std::vector<double> maxima = group_maxima(x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (maxima[i] == 0) continue;
+    if (uses_int8_activations(info, tolerance)) {
       const float scale = float(maxima[i]) / 127.0f;
       inputs[i] = scale == 0 ? 0 : std::nearbyint(x[i] / scale) * scale;
+    } else if (uses_f16_activations(info, tolerance)) {
+      const int unit = std::ilogb(maxima[i]);
+      inputs[i] = std::ldexp(f16_to_float(float_to_f16(std::ldexp(x[i], -unit))), unit);
     }
   }
   std::vector<float> out(size_t(info.out), 0.0f);
@@ -270,7 +293,9 @@ void expect_close(std::span<const float> got, std::span<const float> expected, d
 }
 
 void OpsTest::SetUp() {
-  ops_ = GetParam().make();
+  Result<std::unique_ptr<Ops>> made = GetParam().make();
+  if (!made.ok()) GTEST_SKIP() << made.failure().message;
+  ops_ = std::move(made).value();
   ref_ = make_ref_ops();
   ops_->reserve({.rows = 256,
                  .widest_input = 4096,

@@ -21,6 +21,7 @@ template <int kStoredMantissaBits>
 constexpr double unit_roundoff = 1.0 / double(uint64_t{2} << kStoredMantissaBits);
 
 static_assert(unit_roundoff<7> == 0.00390625);  // bf16
+static_assert(unit_roundoff<10> == 0x1p-11);    // f16
 static_assert(unit_roundoff<23> == 0x1p-24);    // f32
 
 inline constexpr double kRoundoff = unit_roundoff<23>;
@@ -80,8 +81,8 @@ Guarded constant_tensor(const Shape& shape, float value);
 // Small non-zero integers, so that every product and sum is exact.
 Guarded integer_tensor(const Shape& shape, Rng& rng, int64_t limit = 9);
 
-// Integers whose rounding to int8 is exact: each row's groups of 128 have the largest magnitude
-// 127 * 2^n, with an n of their own.
+// Integers whose rounding to int8 or f16 is exact: each row's groups of 128 have the largest
+// magnitude 127 * 2^n, with an n of their own.
 Guarded int8_exact_tensor(int64_t rows, int64_t in, Rng& rng);
 
 // A weight in the plain layout, as the backend keeps it, and as numbers.
@@ -106,6 +107,10 @@ TestWeight make_weight(Ops& ops, const WeightInfo& info, Fill fill, Rng& rng);
 std::vector<WeightInfo> weight_cases();
 std::string describe(const WeightInfo& info);
 bool uses_int8_activations(const WeightInfo& info, const OpTolerance& tolerance);
+bool uses_f16_activations(const WeightInfo& info, const OpTolerance& tolerance);
+
+// Integers that a backend rounds to themselves before they meet such a weight.
+Guarded exact_inputs(const WeightInfo& info, int64_t rows, const OpTolerance& tolerance, Rng& rng);
 
 // Bound on the error of each output of one row of a linear layer. `x_error`, if not empty, bounds
 // the error that x has already.
@@ -127,10 +132,11 @@ void expect_within(std::span<const float> got, std::span<const float> expected,
 void expect_close(std::span<const float> got, std::span<const float> expected, double relative,
                   double absolute, const std::string& what);
 
-inline constexpr int64_t kRowCounts[] = {1, 2, 3, 4, 5, 7, 8, 17, 64, 65};
+inline constexpr int64_t kRowCounts[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 64, 65};
 inline constexpr int64_t kMostRows = 65;
 
-// One instance per backend. ops() is under test; ref() judges it.
+// One instance per backend, skipped where the backend cannot run. ops() is under test; ref() judges
+// it.
 class OpsTest : public ::testing::TestWithParam<NamedOps> {
  protected:
   void SetUp() override;

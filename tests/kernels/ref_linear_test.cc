@@ -20,7 +20,7 @@ View view_of(std::vector<float>& values, const Shape& shape) {
 
 struct OwnedWeight {
   explicit OwnedWeight(const WeightInfo& info)
-      : buffer(Device::cpu, plain_bytes(info)), weight(plain_weight(info, buffer.data())) {}
+      : buffer(host_memory(), plain_bytes(info)), weight(plain_weight(info, buffer.data())) {}
   uint8_t* u8() const { return reinterpret_cast<uint8_t*>(weight.values.data); }
   uint16_t* u16() const { return reinterpret_cast<uint16_t*>(weight.values.data); }
   Buffer buffer;
@@ -107,7 +107,7 @@ TEST(RefLinear, PackKeepsThePlainLayout) {
   for (int i = 0; i < 15; ++i) owned.u8()[i] = uint8_t(i);
   for (int i = 0; i < 3; ++i) owned.weight.scales.f32()[i] = float(i + 1);
   const auto ops = make_ref_ops();
-  Buffer storage(Device::cpu, ops->packed_bytes(owned.weight.info));
+  Buffer storage(host_memory(), ops->packed_bytes(owned.weight.info));
   const Weight packed = ops->pack(owned.weight, storage.bytes());
   EXPECT_FALSE(packed.packed);
   EXPECT_NE(packed.values.data, owned.weight.values.data);

@@ -78,7 +78,7 @@ void as_fp8(ChangedMinnow& changed, const StoredTensor& tensor) {
   const int64_t out = tensor.shape[0], in = tensor.shape[1];
   const WeightInfo from_info{WeightFormat::bf16, out, in, 0};
   const WeightInfo into_info{WeightFormat::fp8_block, out, in, kFp8Block};
-  const Buffer from(Device::cpu, plain_bytes(from_info)), into(Device::cpu, plain_bytes(into_info));
+  const Buffer from(host_memory(), plain_bytes(from_info)), into(host_memory(), plain_bytes(into_info));
   std::memcpy(from.data(), tensor.data.data(), tensor.data.size());
   const Weight fp8 = plain_weight(into_info, into.data());
   ASSERT_TRUE(quantize_fp8_blocks(plain_weight(from_info, from.data()), fp8, 0).ok());
@@ -149,7 +149,7 @@ const std::vector<int32_t>& text() {
 }
 
 DraftingModel::Rows run(const std::filesystem::path& folder) {
-  DraftingModel model(folder, cpu_backends().front());
+  DraftingModel model(folder, fast_backends().front());
   EXPECT_TRUE(model.model().info().has_mtp);
   return model.run(text());
 }
@@ -199,9 +199,9 @@ TEST(MtpForms, Int4) {
 // head.
 TEST(MtpForms, AnInt8DrafterOfQuantizedFiles) {
   const ChangedMinnow changed(as_int4);
-  DraftingModel chosen(changed.path(), cpu_backends().front(),
+  DraftingModel chosen(changed.path(), fast_backends().front(),
                        {.int8_head = true, .drafter = WeightFormat::int8_row});
-  DraftingModel plain(changed.path(), cpu_backends().front(), {.int8_head = true});
+  DraftingModel plain(changed.path(), fast_backends().front(), {.int8_head = true});
   EXPECT_EQ(chosen.run(text()).drafts.values, plain.run(text()).drafts.values);
 }
 
@@ -209,7 +209,7 @@ TEST(MtpForms, AnInt8DrafterOfQuantizedFiles) {
 std::vector<std::string> notes_without_drafts(const std::filesystem::path& folder) {
   const ModelSource source = ModelSource::open(folder).value();
   EXPECT_FALSE(source.has_mtp());
-  DraftingModel model(folder, cpu_backends().front(), {.draft_shortlist = 100});
+  DraftingModel model(folder, fast_backends().front(), {.draft_shortlist = 100});
   EXPECT_FALSE(model.model().info().has_mtp);
   EXPECT_EQ(model.run(text()).logits.values, as_published().logits.values);
   return source.notes();

@@ -25,7 +25,7 @@ double placed_bytes(const Model& model, double experts, const Accept& accept) {
 constexpr double kTableRow = 384 * 2;
 
 TEST(StepCost, IsTheMainWeightsOnceAndTheExpertsInUse) {
-  DraftingModel loaded(minnow_folder(), cpu_backends().front());
+  DraftingModel loaded(minnow_folder(), fast_backends().front());
   const Model& model = loaded.model();
   const auto in_step = [](const PlacedWeight& weight) {
     return !weight.name.starts_with("mtp.") && !has(weight, "embed_tokens");
@@ -39,7 +39,7 @@ TEST(StepCost, IsTheMainWeightsOnceAndTheExpertsInUse) {
 }
 
 TEST(StepCost, CacheIsReadOnceAndMultipliedByEveryRow) {
-  DraftingModel loaded(minnow_folder(), cpu_backends().front());
+  DraftingModel loaded(minnow_folder(), fast_backends().front());
   const Model& model = loaded.model();
   const KvRecipe f32{}, bf16{KvCodec::bf16, KvCodec::bf16};
   const StepCost one = model.step_cost(1, 1000, f32), four = model.step_cost(4, 1000, f32);
@@ -57,8 +57,8 @@ TEST(DraftCost, IsTheLayerAndWhatItScoresOfTheHead) {
   const auto head_bytes = [](const Model& model) {
     return placed_bytes(model, 1, [](const PlacedWeight& w) { return w.name == "lm_head"; });
   };
-  DraftingModel whole(minnow_folder(), cpu_backends().front());
-  DraftingModel some(minnow_folder(), cpu_backends().front(),
+  DraftingModel whole(minnow_folder(), fast_backends().front());
+  DraftingModel some(minnow_folder(), fast_backends().front(),
                      {.drafter = WeightFormat::int8_row, .draft_shortlist = 1024});
   const double experts = 4.0 / 16;
   const double expected_whole =

@@ -156,8 +156,8 @@ double agreement(DraftingModel& model, const std::string& sample) {
 }
 
 TEST(Drafter, LosesNextToNothingByInt8) {
-  DraftingModel exact(minnow_folder(), cpu_backends().front());
-  DraftingModel coarse(minnow_folder(), cpu_backends().front(),
+  DraftingModel exact(minnow_folder(), fast_backends().front());
+  DraftingModel coarse(minnow_folder(), fast_backends().front(),
                        {.drafter = WeightFormat::int8_row});
   for (const std::string sample : {"docs", "chat"}) {
     const double before = agreement(exact, sample), after = agreement(coarse, sample);
@@ -169,8 +169,8 @@ TEST(Drafter, LosesNextToNothingByInt8) {
 
 // By identifiers alone: minnow's vocabulary is small, and much of it is in use.
 TEST(Drafter, LosesLittleByHalfOfTheHead) {
-  DraftingModel whole(minnow_folder(), cpu_backends().front());
-  DraftingModel some(minnow_folder(), cpu_backends().front(), {.draft_shortlist = 4096});
+  DraftingModel whole(minnow_folder(), fast_backends().front());
+  DraftingModel some(minnow_folder(), fast_backends().front(), {.draft_shortlist = 4096});
   for (const std::string sample : {"docs", "chat"}) {
     const double before = agreement(whole, sample), after = agreement(some, sample);
     RecordProperty(sample + "_shortlist", cat(after));

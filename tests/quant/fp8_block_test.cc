@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 struct Fp8Weight {
   Fp8Weight(int64_t out, int64_t in) : info{WeightFormat::fp8_block, out, in, kFp8Block} {
-    buffer = Buffer(Device::cpu, plain_bytes(info));
+    buffer = Buffer(host_memory(), plain_bytes(info));
     weight = plain_weight(info, buffer.data());
   }
   WeightInfo info;

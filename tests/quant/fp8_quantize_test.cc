@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 struct Matrix {
   Matrix(WeightFormat format, int64_t out, int64_t in)
       : info{format, out, in, format == WeightFormat::fp8_block ? kFp8Block : 0},
-        buffer(Device::cpu, plain_bytes(info)),
+        buffer(host_memory(), plain_bytes(info)),
         weight(plain_weight(info, buffer.data())) {}
 
   void set(int64_t row, int64_t column, float value) const {

@@ -51,7 +51,7 @@ struct Packed {
 
 struct Unpacked {
   explicit Unpacked(const WeightInfo& info)
-      : buffer(Device::cpu, plain_bytes(info)), weight(plain_weight(info, buffer.data())) {}
+      : buffer(host_memory(), plain_bytes(info)), weight(plain_weight(info, buffer.data())) {}
   Buffer buffer;
   Weight weight;
 };

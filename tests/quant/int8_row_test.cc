@@ -46,8 +46,8 @@ TEST(QuantizeInt8Row, RefusesNanAndInfinity) {
 struct Pair {
   Pair(WeightFormat format, int64_t out, int64_t in)
       : from_info{format, out, in, 0}, into_info{WeightFormat::int8_row, out, in, 0} {
-    buffers[0] = Buffer(Device::cpu, plain_bytes(from_info));
-    buffers[1] = Buffer(Device::cpu, plain_bytes(into_info));
+    buffers[0] = Buffer(host_memory(), plain_bytes(from_info));
+    buffers[1] = Buffer(host_memory(), plain_bytes(into_info));
     from = plain_weight(from_info, buffers[0].data());
     into = plain_weight(into_info, buffers[1].data());
   }

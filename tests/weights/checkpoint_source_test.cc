@@ -18,7 +18,7 @@ std::vector<float> values_of(WeightSource& source, const std::string& module, in
   const Result<WeightInfo> info = source.describe(module, out, in);
   EXPECT_TRUE(info.ok()) << (info.ok() ? "" : info.failure().message);
   if (!info.ok()) return {};
-  const Buffer storage(Device::cpu, plain_bytes(info.value()));
+  const Buffer storage(host_memory(), plain_bytes(info.value()));
   const Weight weight = plain_weight(info.value(), storage.data());
   const Status read = source.read(module, weight);
   EXPECT_TRUE(read.ok()) << (read.ok() ? "" : read.failure().message);
@@ -31,7 +31,7 @@ std::vector<float> values_of(WeightSource& source, const std::string& module, in
 // The failure of describe(), or of read() if describe() succeeds.
 Status load_status(WeightSource& source, const std::string& module, int64_t out, int64_t in) {
   SLIP_TRY(const WeightInfo info, source.describe(module, out, in));
-  const Buffer storage(Device::cpu, plain_bytes(info));
+  const Buffer storage(host_memory(), plain_bytes(info));
   return source.read(module, plain_weight(info, storage.data()));
 }
 

@@ -17,7 +17,7 @@ using ::testing::Not;
 Result<std::vector<float>> try_values(CheckpointSource& source, const std::string& module,
                                       int64_t out, int64_t in) {
   SLIP_TRY(const WeightInfo info, source.describe(module, out, in));
-  const Buffer storage(Device::cpu, plain_bytes(info));
+  const Buffer storage(host_memory(), plain_bytes(info));
   const Weight weight = plain_weight(info, storage.data());
   SLIP_TRY_STATUS(source.read(module, weight));
   std::vector<float> values;

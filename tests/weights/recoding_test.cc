@@ -21,7 +21,7 @@ struct Plain {
 
   explicit Plain(const WeightInfo& made)
       : info(made),
-        buffer(Device::cpu, plain_bytes(made)),
+        buffer(host_memory(), plain_bytes(made)),
         weight(plain_weight(made, buffer.data())) {}
 
   std::vector<float> row(int64_t row) const {

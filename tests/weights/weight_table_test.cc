@@ -120,7 +120,7 @@ TEST(SyntheticWeights, AreFiniteReproducibleAndOfTheGivenFormat) {
     SyntheticSource source([&](const std::string&) { return format; });
     const WeightInfo info = source.describe("m", 24, 256).value();
     EXPECT_EQ(info.format, format);
-    const Buffer first(Device::cpu, plain_bytes(info)), second(Device::cpu, plain_bytes(info));
+    const Buffer first(host_memory(), plain_bytes(info)), second(host_memory(), plain_bytes(info));
     const Weight weight = plain_weight(info, first.data());
     ASSERT_TRUE(source.read("m", weight).ok());
     ASSERT_TRUE(source.read("m", plain_weight(info, second.data())).ok());

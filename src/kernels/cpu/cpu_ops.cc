@@ -46,8 +46,8 @@ void CpuOps::reserve(const StepLimits& limits) {
   expert_starts_.resize(size_t(limits.experts));
   active_experts_.resize(size_t(limits.experts));
   scratch_values_ = thread_scratch_values(limits);
-  scratch_ = Buffer(Device::cpu, scratch_values_ * size_t(pool_.threads()) * sizeof(float));
-  partials_ = Buffer(Device::cpu, size_t(attention_partial_values(limits)) * sizeof(float));
+  scratch_ = Buffer(host_memory(), scratch_values_ * size_t(pool_.threads()) * sizeof(float));
+  partials_ = Buffer(host_memory(), size_t(attention_partial_values(limits)) * sizeof(float));
 }
 
 }  // namespace slip

@@ -31,10 +31,10 @@ void RowInputs::reserve(int64_t rows, int64_t values) {
   if (size_t(rows) > rows_.size()) rows_.resize(size_t(rows));
   const size_t code_count = code_bytes(rows, values);
   const size_t scale_count = scale_values(rows, values);
-  if (codes_.size() < code_count) codes_ = Buffer(Device::cpu, code_count);
+  if (codes_.size() < code_count) codes_ = Buffer(host_memory(), code_count);
   if (scales_.size() < scale_count * sizeof(float)) {
-    scales_ = Buffer(Device::cpu, scale_count * sizeof(float));
-    sums_ = Buffer(Device::cpu, scale_count * sizeof(int32_t));
+    scales_ = Buffer(host_memory(), scale_count * sizeof(float));
+    sums_ = Buffer(host_memory(), scale_count * sizeof(int32_t));
   }
 }
 

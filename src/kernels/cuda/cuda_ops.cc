@@ -64,4 +64,10 @@ Result<std::unique_ptr<Ops>> make_cuda_ops(int device) {
   return std::unique_ptr<Ops>(std::make_unique<CudaOps>(device));
 }
 
+std::string describe_cuda_device(int device) {
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDeviceProperties(&properties, device));
+  return cat("cuda:", device, " (", properties.name, ")");
+}
+
 }  // namespace slip

@@ -8,6 +8,7 @@
 #include "kernels/cuda/device/spans.h"
 #include "kernels/cuda/device/weight_tiles.h"
 #include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/packed_weight.h"
 #include "kernels/cuda/step_graphs.h"
 #include "kernels/ops.h"
 #include "tensor/buffer.h"
@@ -28,6 +29,10 @@ class CudaOps : public Ops {
   size_t scratch_bytes(const StepLimits& limits) const override;
   void reserve(const StepLimits& limits) override;
 
+  bool make_noise(const WeightInfo& info, uint64_t seed, std::span<std::byte> storage,
+                  Weight& weight) override;
+  double read_bandwidth();
+
   void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) override;
 
   void embed(const EmbedArgs& args) override;
@@ -36,6 +41,7 @@ class CudaOps : public Ops {
   void linears(const LinearsArgs& args) override;
   void silu_mul(const SiluMulArgs& args) override;
   void join(const JoinArgs& args) override;
+  void peaks(const PeaksArgs& args) override;
   void route(const RouteArgs& args) override;
   void experts(const ExpertsArgs& args) override;
   void causal_conv(const CausalConvArgs& args) override;
@@ -57,10 +63,13 @@ class CudaOps : public Ops {
   // Scratch that one operation may use from its first kernel to its last; grows outside of steps.
   std::byte* scratch(size_t bytes);
 
+  void run_linears(const View& x, std::span<const LinearOutput> outputs, bool add);
+
   Launcher launcher_;
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<StepGraphs> graphs_;
   Buffer scratch_;
+  WeightPacker packer_;
 };
 
 }  // namespace slip

@@ -7,4 +7,8 @@ Result<std::unique_ptr<Ops>> make_cuda_ops(int device) {
                ": this build has no CUDA backend; it runs on the CPU with --device cpu");
 }
 
+std::string describe_cuda_device(int) { unreachable("a device of a build without CUDA"); }
+
+double cuda_read_bandwidth(Ops&) { unreachable("ops of a build without CUDA"); }
+
 }  // namespace slip

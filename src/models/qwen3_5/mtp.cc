@@ -10,7 +10,8 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
   const int64_t rows = step.ids.shape[0];
   const StepKey key =
       step_key(PassKind::draft, rows, step.outputs,
-               {step.ids.data, step.hidden.data, step.logits.data, step.next_hidden.data});
+               {step.ids.data, step.hidden.data, step.logits.data, step.next_hidden.data,
+                step.peaks.data});
   ops_.run_step(key, step.spans, [&] {
     Pass pass{config_, ops_, cache, activations_, step.spans, rows};
     const View residual = activations_.residual.view.first(rows);
@@ -28,6 +29,7 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
     const View normed = step.next_hidden.empty() ? hidden : step.next_hidden;
     ops_.rms_norm({.x = residual, .scale = mtp.final_scale, .out = normed, .eps = eps});
     project(normed, step.outputs, weights_.draft_head(), step.logits);
+    if (!step.peaks.empty()) ops_.peaks({.x = step.logits, .out = step.peaks});
   });
 }
 

@@ -84,7 +84,7 @@ void Qwen35::forward(const Step& step, Cache& cache) {
   const int64_t rows = step.ids.shape[0];
   check(rows <= max_rows(), "a step of ", rows, " rows; the model was made for ", max_rows());
   const StepKey key = step_key(PassKind::forward, rows, step.outputs,
-                               {step.ids.data, step.logits.data, step.hidden.data});
+                               {step.ids.data, step.logits.data, step.hidden.data, step.peaks.data});
   ops_.run_step(key, step.spans, [&] {
     Pass pass{config_, ops_, cache, activations_, step.spans, rows};
     const View residual = activations_.residual.view.first(rows);
@@ -95,6 +95,7 @@ void Qwen35::forward(const Step& step, Cache& cache) {
     ops_.rms_norm(
         {.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.eps});
     project(normed, step.outputs, weights_.head, step.logits);
+    if (!step.peaks.empty()) ops_.peaks({.x = step.logits, .out = step.peaks});
   });
 }
 

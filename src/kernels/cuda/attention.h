@@ -1,0 +1,130 @@
+// Attention of this backend, in two ways.
+//
+// Tiles (attention_tiles.cuh) are for what models have: pages of 64, heads of 128 or 256, keys and
+// values in bf16, fp8 or codes. A block computes some queries of one kv head over a range of
+// positions on tensor cores. For spans of few rows the range is a segment of the context; sums over
+// segments are left in scratch, and a second launch adds them up. Segments begin at fixed
+// positions, so that a row's bits depend on its own position alone. For longer spans the range is
+// everything.
+//
+// Any other shape (attention_any.cu) is computed in float, a block per row and head.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <bit>
+#include <cstdint>
+
+#include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/device/spans.h"
+#include "kernels/cuda/kv_codes.h"
+#include "kernels/ops.h"
+
+namespace slip {
+
+inline constexpr int kSplitRows = 16;  // most rows of a span that is computed in segments
+
+// Segments have 128 positions at first and double each time that the context quadruples: short
+// contexts need many blocks, long ones few sums.
+struct Segments {
+  static constexpr int64_t kShortest = 128, kFirstTier = 4096;
+  static constexpr int kTiers = 4;
+
+  // Number of segments that positions [0, end) lie in.
+  __host__ __device__ static int64_t count(int64_t end) {
+    int64_t segments = 0, begin = 0;
+    for (int tier = 0; tier < kTiers; ++tier) {
+      const int64_t length = kShortest << tier;
+      const int64_t tier_end = kFirstTier << (2 * tier);
+      if (end <= tier_end || tier == kTiers - 1)
+        return segments + (end - begin + length - 1) / length;
+      segments += (tier_end - begin) / length;
+      begin = tier_end;
+    }
+    return segments;
+  }
+
+  // First position of a segment.
+  __host__ __device__ static int64_t begin(int64_t segment) {
+    int64_t first = 0;
+    for (int tier = 0; tier < kTiers; ++tier) {
+      const int64_t length = kShortest << tier;
+      const int64_t tier_segments = ((kFirstTier << (2 * tier)) - first) / length;
+      if (segment < tier_segments || tier == kTiers - 1) return first + segment * length;
+      segment -= tier_segments;
+      first = kFirstTier << (2 * tier);
+    }
+    return first;
+  }
+};
+
+// Sums of queries over segments: for each row of few, head and segment.
+struct Partials {
+  float2* stats;  // [rows, q_heads, segments]: log2 of the unit, denominator
+  float* sums;    // [rows, q_heads, segments, head_dim]
+};
+constexpr size_t partial_bytes(int64_t rows, int64_t q_heads, int64_t segments, int64_t head_dim) {
+  return size_t(rows * q_heads * segments) * (sizeof(float2) + size_t(head_dim) * sizeof(float));
+}
+
+// Scratch that attention() may ask for in steps within these limits. Recordings serve contexts up
+// to the next power of two.
+inline size_t attention_scratch_bytes(const StepLimits& limits) {
+  const auto context =
+      int64_t(std::bit_ceil(uint64_t(limits.context > 256 ? limits.context : 256)));
+  return partial_bytes(limits.rows < kSplitRows ? limits.rows : kSplitRows, limits.q_heads,
+                       Segments::count(context), limits.head_dim);
+}
+
+// Magnitudes of a code book as f16, upper and lower bytes apart.
+struct MagnitudeTable {
+  uint32_t high[2], low[2];
+};
+MagnitudeTable magnitude_table(KvCodec codec);
+
+struct TileParams {
+  const float* q;
+  float* out;
+  const DeviceSpan* spans;
+
+  const uint8_t* keys;
+  const uint8_t* values;
+  // Coded caches only.
+  const uint16_t* key_scales;
+  const uint16_t* value_scales;
+  const uint16_t* key_tail;
+  const uint16_t* value_tail;
+  const float* k;  // rows of the step
+  const float* v;
+  MagnitudeTable key_table, value_table;
+  SignBits signs;  // of keys, for queries
+
+  int32_t first_span;  // of this launch
+  int32_t q_heads, kv_heads;
+  int32_t segments;    // 0: one block sees all positions and writes to `out`
+  float score_factor;  // log2(e) * scale, and what stored keys are short of
+  float value_factor;  // what stored values are short of
+  Partials partials;
+};
+
+// Rows of this launch's spans of few rows before `span`: where its partials are.
+__device__ __forceinline__ int32_t partial_row(const DeviceSpan* spans, int first_span, int span) {
+  int32_t rows = 0;
+  for (int i = first_span; i < span; ++i)
+    if (spans[i].rows <= kSplitRows) rows += spans[i].rows;
+  return rows;
+}
+
+// Blocks are (tile of queries, segment, span and kv head), kTileThreads threads.
+using TileKernel = void (*)(TileParams);
+inline constexpr int kTileThreads = 128;
+inline constexpr int kTileQueries = 16;  // times 1 or 2 in a block
+
+// Kernels for `tiles` (1 or 2) tiles of queries per block; null if there is none for such a cache.
+TileKernel plain_tile_kernel(KvCodec codec, int64_t head_dim, int tiles);
+TileKernel coded_tile_kernel(const KvRecipe& recipe, int tiles);
+
+// Any shape.
+void attend_any(const Launcher& launcher, const AttentionArgs& args, const DeviceSpan* spans);
+
+}  // namespace slip

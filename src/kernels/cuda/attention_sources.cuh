@@ -1,0 +1,263 @@
+// Where attention_tiles.cuh gets keys and values from: registers that a lane fills from memory, out
+// of which come operands for tensor cores, in f16.
+//
+// Of a chunk of 64 positions warp w takes keys of positions [16 w, 16 w + 16) and of values a
+// quarter of the dimensions. With g = lane / 4 and j = lane % 4:
+//   keys    octet (n, i): position 16 w + 8 n + g, dimensions 32 i + 8 j + 0 .. 7, pairs of which
+//           are the operands of two steps of 16 dimensions
+//   values  octet (s, u): of positions 32 (s / 2) + 8 j + 4 (s % 2) + 0 .. 3 the dimensions
+//           2 u and 2 u + 1 of the lane's piece, which begins at quarter + piece * g; operands are
+//           pairs of positions
+// Codes (kv_codes.h) are kept in this order; rows of a plain cache, of the tail and of the step
+// have to be brought into it.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/device/mma.cuh"
+#include "kernels/cuda/device/warp.cuh"
+#include "kernels/cuda/kv_codes.cuh"
+
+namespace slip {
+
+__device__ __forceinline__ int lane_id() { return int(threadIdx.x) % kWarp; }
+__device__ __forceinline__ int warp_id() { return int(threadIdx.x) / kWarp; }
+
+// kWords words at p, aligned to their size. A stream is loaded where it is asked for, other words
+// where the compiler sees fit.
+template <int kWords, bool kStream>
+__device__ __forceinline__ void load_words(const void* p, uint32_t* words) {
+  if constexpr (kWords % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kWords; i += 4) {
+      const uint32_t* at = static_cast<const uint32_t*>(p) + i;
+      const uint4 x = kStream ? load_stream(at) : __ldg(reinterpret_cast<const uint4*>(at));
+      words[i] = x.x, words[i + 1] = x.y, words[i + 2] = x.z, words[i + 3] = x.w;
+    }
+  } else if constexpr (kWords == 2) {
+    const uint2 x = __ldg(static_cast<const uint2*>(p));
+    words[0] = x.x, words[1] = x.y;
+  } else {
+    words[0] = __ldg(static_cast<const uint32_t*>(p));
+  }
+}
+
+// Two floats as f16, the largest finite ones if they are beyond.
+__device__ __forceinline__ uint32_t saturated_halves(float low, float high) {
+  uint32_t halves;
+  asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(high), "f"(low));
+  return halves;
+}
+
+// Elements of rows: how many words a few of them take, and pair u of them as f16.
+struct Bf16Rows {
+  using Value = uint16_t;
+  static constexpr float kFactor = 1;
+  __device__ static uint32_t pair(const uint32_t* words, int u) {
+    return saturated_halves(__uint_as_float(words[u] << 16),
+                            __uint_as_float(words[u] & 0xffff0000));
+  }
+};
+struct Fp8Rows {
+  using Value = uint8_t;
+  static constexpr float kFactor = kFp8Factor;
+  __device__ static uint32_t pair(const uint32_t* words, int u) {  // as in unpack_fp8()
+    const uint32_t wide = __byte_perm(words[u / 2], 0, u % 2 == 0 ? 0x1404 : 0x3424);
+    return ((wide >> 1) & 0x3f803f80) | (wide & 0x80008000);
+  }
+};
+struct F32Rows {  // of the step, aligned to floats alone
+  using Value = float;
+  static constexpr float kFactor = 1;
+  __device__ static uint32_t pair(const uint32_t* words, int u) {
+    return saturated_halves(__uint_as_float(words[2 * u]), __uint_as_float(words[2 * u + 1]));
+  }
+};
+
+// Rows of a chunk: `stride` values from one position to the next; those from `valid` on may hold
+// anything and are not read.
+template <class Rows>
+struct RowPage {
+  const typename Rows::Value* rows;
+  int64_t stride;
+  int valid;
+
+  template <int kCount, bool kStream>
+  __device__ __forceinline__ void load(int position, int dim, uint32_t* words) const {
+    constexpr int kWords = kCount * int(sizeof(typename Rows::Value)) / 4;
+    const auto* at = rows + position * stride + dim;
+    if (position >= valid) {
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) words[i] = 0;
+    } else if constexpr (sizeof(typename Rows::Value) == 4) {
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) words[i] = __float_as_uint(at[i]);
+    } else {
+      load_words<kWords, kStream>(at, words);
+    }
+  }
+};
+
+// Scales of the columns of scores that a lane has: positions 16 w + 8 n + 2 j and the next.
+struct NoScales {
+  static constexpr bool kScaled = false;
+};
+struct ColumnScales {
+  static constexpr bool kScaled = true;
+  uint32_t pairs[2];
+
+  __device__ __forceinline__ void load(const uint16_t* scales) {  // of the chunk
+    const auto* words = reinterpret_cast<const uint32_t*>(scales) + warp_id() * 8 + lane_id() % 4;
+    load_words<1, false>(words, pairs);
+    load_words<1, false>(words + 4, pairs + 1);
+  }
+  __device__ __forceinline__ float at(int n, int column) const {
+    return __uint_as_float(column == 0 ? pairs[n] << 16 : pairs[n] & 0xffff0000);
+  }
+};
+
+// Keys of a chunk in kParts parts, of which one is held at a time.
+template <class Rows, int kDim, int kPartCount>
+struct RowKeys {
+  static constexpr int kParts = kPartCount;
+  static constexpr int kSteps = kDim / 32 / kParts;  // octets (n, i) of a part
+  static constexpr int kWords = 8 * int(sizeof(typename Rows::Value)) / 4;
+  uint32_t words[2][kSteps][kWords];
+  NoScales scales;
+
+  __device__ __forceinline__ void load(const RowPage<Rows>& page, int part) {
+    const int g = lane_id() / 4, j = lane_id() % 4;
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int i = 0; i < kSteps; ++i)
+        page.template load<8, kParts == 1>(16 * warp_id() + 8 * n + g,
+                                           32 * (part * kSteps + i) + 8 * j, words[n][i]);
+  }
+
+  __device__ __forceinline__ void octet(int n, int i, uint32_t (&operands)[4]) const {
+#pragma unroll
+    for (int u = 0; u < 4; ++u) operands[u] = Rows::pair(words[n][i], u);
+  }
+};
+
+// Values of a chunk, likewise; a part is some of the four steps of 16 positions.
+template <class Rows, int kDim, int kPartCount>
+struct RowValues {
+  static constexpr int kParts = kPartCount;
+  static constexpr int kSteps = 4 / kParts;
+  static constexpr int kPiece = kDim / 32;  // dimensions of a lane
+  static constexpr int kWords = kPiece * int(sizeof(typename Rows::Value)) / 4;
+  uint32_t words[kSteps][4][kWords];
+  NoScales scales;
+
+  __device__ __forceinline__ void load(const RowPage<Rows>& page, int part) {
+    const int g = lane_id() / 4, j = lane_id() % 4;
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const int s = part * kSteps + step;
+#pragma unroll
+      for (int k = 0; k < 4; ++k)
+        page.template load<kPiece, kParts == 1>(32 * (s / 2) + 8 * j + 4 * (s % 2) + k,
+                                                warp_id() * (kDim / 4) + kPiece * g,
+                                                words[step][k]);
+    }
+  }
+
+  __device__ __forceinline__ void octet(int step, int u, uint32_t (&operands)[4]) const {
+    uint32_t pairs[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) pairs[k] = Rows::pair(words[step][k], u);
+    operands[0] = __byte_perm(pairs[0], pairs[1], 0x5410);
+    operands[1] = __byte_perm(pairs[2], pairs[3], 0x5410);
+    operands[2] = __byte_perm(pairs[0], pairs[1], 0x7632);
+    operands[3] = __byte_perm(pairs[2], pairs[3], 0x7632);
+  }
+};
+
+// Four codes as f16: numbers of magnitudes in the nibbles of `numbers`, signs above bytes.
+__device__ __forceinline__ void expand_codes(const MagnitudeTable& table, uint32_t numbers,
+                                             uint32_t signs, uint32_t* operands) {
+  const uint32_t high =
+      masked_or(signs, 0x80808080, __byte_perm(table.high[0], table.high[1], numbers));
+  const uint32_t low = __byte_perm(table.low[0], table.low[1], numbers);
+  operands[0] = __byte_perm(low, high, 0x5140);
+  operands[1] = __byte_perm(low, high, 0x7362);
+}
+
+__device__ __forceinline__ void expand_bytes(uint32_t bytes, uint32_t* operands) {
+  const __half2 minus = __half2half2(__ushort_as_half(0xe480));  // -(1024 + 128)
+  const uint32_t shifted = bytes ^ 0x80808080;
+  operands[0] = half2_bits(__hadd2(bits_half2(__byte_perm(shifted, 0x64646464, 0x4140)), minus));
+  operands[1] = half2_bits(__hadd2(bits_half2(__byte_perm(shifted, 0x64646464, 0x4342)), minus));
+}
+
+// A coded page, whose words lie in the order of the octets.
+struct CodePage {
+  const uint8_t* codes;
+  const uint16_t* scales;  // of its positions
+};
+
+template <int kBits>
+struct Codes {
+  static constexpr int kWords = kTileDim * kBits / 64;
+  uint32_t words[kWords];
+  ColumnScales scales;
+
+  __device__ __forceinline__ void load(const CodePage& page) {
+    constexpr int kPieces = kWords / 4;
+    const uint8_t* at = page.codes + (warp_id() * kPieces * kWarp + lane_id()) * 16;
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece)
+      load_words<4, true>(at + piece * kWarp * 16, words + 4 * piece);
+    scales.load(page.scales);
+  }
+
+  __device__ __forceinline__ void octet(const MagnitudeTable& table, int o,
+                                        uint32_t (&operands)[4]) const {
+    if constexpr (kBits == 8) {
+      expand_bytes(words[2 * o], operands);
+      expand_bytes(words[2 * o + 1], operands + 2);
+    } else if constexpr (kBits == 4) {
+      const uint32_t numbers = words[o] & 0x77777777;
+      expand_codes(table, numbers, words[o], operands);
+      expand_codes(table, numbers >> 16, words[o] << 4, operands + 2);
+    } else {
+      constexpr int kOctets = kBits == 3 ? 2 : 4;  // in a word of magnitudes
+      constexpr int kWidth = 4 / kOctets;
+      constexpr uint32_t kMask = kBits == 3 ? 0x33333333 : 0x11111111;
+      const int group = o / 4 * kBits, q = o % 4;
+      const uint32_t numbers = words[group + q / kOctets] >> (kWidth * (q % kOctets)) & kMask;
+      const uint32_t signs = words[group + kBits - 1] << (2 * q);
+      expand_codes(table, numbers, signs, operands);
+      expand_codes(table, numbers >> 16, signs << 1, operands + 2);
+    }
+  }
+};
+
+template <int kBits>
+struct CodedKeys : Codes<kBits> {
+  static constexpr int kParts = 1, kSteps = kTileDim / 32;
+  const MagnitudeTable& table;
+
+  __device__ explicit CodedKeys(const MagnitudeTable& magnitudes) : table(magnitudes) {}
+  __device__ __forceinline__ void load(const CodePage& page, int) { Codes<kBits>::load(page); }
+  __device__ __forceinline__ void octet(int n, int i, uint32_t (&operands)[4]) const {
+    Codes<kBits>::octet(table, n * kSteps + i, operands);
+  }
+};
+
+template <int kBits>
+struct CodedValues : Codes<kBits> {
+  static constexpr int kParts = 1, kSteps = 4;
+  const MagnitudeTable& table;
+
+  __device__ explicit CodedValues(const MagnitudeTable& magnitudes) : table(magnitudes) {}
+  __device__ __forceinline__ void load(const CodePage& page, int) { Codes<kBits>::load(page); }
+  __device__ __forceinline__ void octet(int step, int u, uint32_t (&operands)[4]) const {
+    Codes<kBits>::octet(table, step * (kTileDim / 64) + u, operands);
+  }
+};
+
+}  // namespace slip

@@ -1,0 +1,114 @@
+// Slabs of experts' weights on their way from memory through tensor cores.
+//
+// All kernels sum in the same order: a slab of 128 inputs has a value of its own, in units of its
+// activations and summed over its groups, and values of slabs are added one after the other. So it
+// does not matter to a row which warp took which slab, or which kernel it was.
+#pragma once
+
+#include "kernels/cuda/async_copy.cuh"
+#include "kernels/cuda/device/mma.cuh"
+#include "kernels/cuda/experts.h"
+#include "kernels/cuda/quads.cuh"
+
+namespace slip {
+
+// Weights move in units of 1 KB: a slab of int4 is one, a slab of bytes two.
+inline constexpr int kUnitBytes = 1024;
+inline constexpr int kPieceBytes = kWarp * 16;
+inline constexpr int kSlabScaleBytes = 128;  // the most that a slab has: four groups of 16 f16
+
+// 16 outputs of a weight.
+struct WeightTile {
+  const std::byte* values;  // of slab 0; of floats: of the first output
+  const std::byte* scales;  // of slab 0
+  int32_t units;            // of one slab; 0: floats
+  int32_t scale_words;      // of one slab, 32 bits each
+  int32_t scale_stride;     // words from one slab's scales to the next one's
+  int32_t group;
+  WeightFormat format;
+};
+
+__device__ __forceinline__ int slabs_of(int in) { return (in + kSlabIn - 1) / kSlabIn; }
+
+__device__ __forceinline__ int64_t float_row_bytes(WeightFormat format, int in) {
+  return (int64_t(in) * (format == WeightFormat::f32 ? 4 : 2) + 15) / 16 * 16;
+}
+
+__device__ __forceinline__ WeightTile weight_tile(const ExpertWeight& weight, int tile, int in) {
+  const int64_t slabs_before = int64_t(tile) * slabs_of(in);
+  const std::byte* scales = weight.values + int64_t(weight.scales_at) * 256;
+  WeightTile result{weight.values, scales, 0, 0, 0, weight.group, weight.format};
+  switch (weight.format) {
+    case WeightFormat::int4_group:
+      result.units = 1;
+      result.scale_words = result.scale_stride = kSlabIn / weight.group * (kTileOut / 2);
+      result.scales += slabs_before * result.scale_words * 4;
+      break;
+    case WeightFormat::int8_row:
+      result.units = 2;
+      result.scale_words = kTileOut;  // the same for all slabs
+      result.scales += int64_t(tile) * kTileOut * 4;
+      break;
+    case WeightFormat::fp8_block:
+      result.units = 2;
+      result.scale_words = result.scale_stride = 1;
+      result.scales += int64_t(tile / (kFp8Block / kTileOut)) * slabs_of(in) * 4;
+      break;
+    default: result.values += int64_t(tile) * kTileOut * float_row_bytes(weight.format, in); break;
+  }
+  result.values += slabs_before * result.units * kUnitBytes;
+  return result;
+}
+
+// The factor of output `output` of the tile in group `group` of a slab.
+template <WeightFormat kFormat>
+__device__ __forceinline__ float slab_scale(const std::byte* scales, int group, int output) {
+  if constexpr (kFormat == WeightFormat::int4_group)
+    return __half2float(reinterpret_cast<const __half*>(scales)[group * kTileOut + output]);
+  if constexpr (kFormat == WeightFormat::int8_row)
+    return reinterpret_cast<const float*>(scales)[output];
+  return reinterpret_cast<const float*>(scales)[0] * kFp8Factor;
+}
+
+// Two steps, of pair `pair` in the slab or half slab that `values` is this lane's place in.
+template <WeightFormat kFormat>
+__device__ __forceinline__ void unpack_pair(const std::byte* values, int pair,
+                                            WeightFragment (&steps)[2]) {
+  if constexpr (kFormat == WeightFormat::int4_group) {
+    const uint2 words =
+        *reinterpret_cast<const uint2*>(values + pair / 2 * kPieceBytes + pair % 2 * 8);
+    steps[0] = unpack_int4(words.x);
+    steps[1] = unpack_int4(words.y);
+  } else {
+    const uint4 words = *reinterpret_cast<const uint4*>(values + pair * kPieceBytes);
+    const auto unpack = [](uint2 word) {
+      return kFormat == WeightFormat::int8_row ? unpack_int8(word) : unpack_fp8(word);
+    };
+    steps[0] = unpack(make_uint2(words.x, words.y));
+    steps[1] = unpack(make_uint2(words.z, words.w));
+  }
+}
+
+// Inputs 4 l .. 4 l + 3 of a slab for lane l; zero past the end of the row.
+__device__ __forceinline__ float4 lane_inputs(const float* row, int slab, int in, bool in_quads) {
+  const int first = slab * kSlabIn + int(threadIdx.x) % kWarp * 4;
+  return in_quads ? load_quad<true>(row, first, in) : load_quad<false>(row, first, in);
+}
+
+// The same inputs' weights, of a tile of floats. What pads a row meets inputs that are zero.
+__device__ __forceinline__ float4 lane_floats(const WeightTile& tile, int output, int slab, int in) {
+  const int first = slab * kSlabIn + int(threadIdx.x) % kWarp * 4;
+  if (first >= in) return make_float4(0, 0, 0, 0);
+  const std::byte* row = tile.values + output * float_row_bytes(tile.format, in);
+  if (tile.format == WeightFormat::f32)
+    return *reinterpret_cast<const float4*>(row + int64_t(first) * 4);
+  const uint2 bits = *reinterpret_cast<const uint2*>(row + int64_t(first) * 2);
+  const auto value = [&](uint32_t half) {
+    return tile.format == WeightFormat::bf16 ? bf16_value(uint16_t(half))
+                                             : __half2float(__ushort_as_half(uint16_t(half)));
+  };
+  return make_float4(value(bits.x & 0xffff), value(bits.x >> 16), value(bits.y & 0xffff),
+                     value(bits.y >> 16));
+}
+
+}  // namespace slip

@@ -1,0 +1,134 @@
+#include "kernels/cuda/experts.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/cuda_ops_impl.h"
+#include "kernels/dims.h"
+
+namespace slip {
+namespace {
+
+// Memory of tables is taken in pieces of so many weights: 1 MB.
+constexpr size_t kPieceWeights = (size_t{1} << 20) / sizeof(ExpertWeight);
+
+bool same_slabs(const WeightInfo& a, const WeightInfo& b) {
+  return in_slabs(a.format) && a.format == b.format && a.group == b.group;
+}
+
+// What run_many_rows() can take.
+bool suits_many_rows(const GatedMlp& mlp) {
+  return same_slabs(mlp.gate.info, mlp.up.info) && in_slabs(mlp.down.info.format);
+}
+
+void check_expert(const GatedMlp& mlp, int64_t hidden, int64_t width) {
+  const auto has = [](const Weight& weight, int64_t out, int64_t in) {
+    return weight.info.out == out && weight.info.in == in;
+  };
+  check(has(mlp.gate, width, hidden) && has(mlp.up, width, hidden) && has(mlp.down, hidden, width),
+        "experts: not all of one shape");
+}
+
+DeviceMlp device_mlp(const GatedMlp& mlp) {
+  return {expert_weight(mlp.gate), expert_weight(mlp.up), expert_weight(mlp.down)};
+}
+
+}  // namespace
+
+ExpertWeight expert_weight(const Weight& weight) {
+  const DeviceWeight on_device = device_weight(weight);
+  const std::byte* values = on_device.values;
+  check(reinterpret_cast<uintptr_t>(values) % 16 == 0, "experts: a weight is not aligned");
+  const auto* scales = static_cast<const std::byte*>(on_device.scales);
+  return {.values = values,
+          .scales_at = scales ? uint32_t((scales - values) / 256) : 0,
+          .group = uint16_t(on_device.group),
+          .format = on_device.format};
+}
+
+ExpertTables::~ExpertTables() {
+  for (void* piece : pieces_) cudaFree(piece);
+}
+
+const ExpertWeight* ExpertTables::of(std::span<const GatedMlp> experts, cudaStream_t stream,
+                                     Memory& memory) {
+  std::vector<ExpertWeight>& now = current_;
+  now.resize(3 * experts.size());
+  for (size_t i = 0; i < experts.size(); ++i) {
+    now[i] = expert_weight(experts[i].gate);
+    now[experts.size() + i] = expert_weight(experts[i].up);
+    now[2 * experts.size() + i] = expert_weight(experts[i].down);
+  }
+  Table& table = tables_[experts.data()];
+  if (table.host == now) return table.device;
+  // What a table was made from may have gone, and something else have come to its place.
+  cudaStreamCaptureStatus recording = cudaStreamCaptureStatusNone;
+  cuda_check(cudaStreamIsCapturing(stream, &recording));
+  check(recording == cudaStreamCaptureStatusNone, "experts: a recorded step met new weights");
+  if (table.host.size() != now.size()) table.device = allocate(now.size());
+  table.host = now;
+  memory.upload(reinterpret_cast<std::byte*>(table.device), now.data(),
+                now.size() * sizeof(ExpertWeight));
+  return table.device;
+}
+
+ExpertWeight* ExpertTables::allocate(size_t count) {
+  if (free_count_ < count) {
+    free_count_ = std::max(count, kPieceWeights);
+    void* piece = nullptr;
+    cuda_check(cudaMalloc(&piece, free_count_ * sizeof(ExpertWeight)));
+    pieces_.push_back(piece);
+    free_ = static_cast<ExpertWeight*>(piece);
+  }
+  free_count_ -= count;
+  return std::exchange(free_, free_ + count);
+}
+
+size_t experts_scratch_bytes(const StepLimits& limits) {
+  if (limits.top_k == 0 || limits.rows <= kFewRows) return 0;
+  return many_rows_scratch_bytes(limits.rows, limits.hidden, limits.top_k, limits.experts,
+                                 limits.expert_width, limits.expert_width);
+}
+
+void CudaOps::experts(const ExpertsArgs& args) {
+  const Dims dims = check_shapes(args);
+  const int64_t rows = dims["rows"], hidden = dims["hidden"], top_k = dims["top_k"];
+  const auto experts = int64_t(args.experts.size());
+  check(experts > 0 && experts <= kMostExperts && top_k <= kMostTopK, "experts: ", top_k, " of ",
+        experts, "; the most are ", kMostTopK, " of ", kMostExperts);
+  if (rows == 0) return;
+  const bool has_shared = !args.shared.gate.empty();
+  const int64_t width = args.experts[0].gate.info.out;
+  const int64_t shared_width = has_shared ? args.shared.gate.info.out : 0;
+  for (const GatedMlp& expert : args.experts) check_expert(expert, hidden, width);
+  if (has_shared) check_expert(args.shared, hidden, shared_width);
+
+  ExpertsStep step{.x = args.x.f32(),
+                   .ids = args.ids.i32(),
+                   .weights = args.weights.f32(),
+                   .shared_gate = has_shared ? args.shared_gate.f32() : nullptr,
+                   .out = args.out.f32(),
+                   .table = expert_tables_.of(args.experts, launcher_.stream, *memory_),
+                   .shared = has_shared ? device_mlp(args.shared) : DeviceMlp{},
+                   .rows = int32_t(rows),
+                   .hidden = int32_t(hidden),
+                   .top_k = int32_t(top_k),
+                   .experts = int32_t(experts),
+                   .width = int32_t(width),
+                   .shared_width = int32_t(shared_width)};
+  float* activations = args.scratch.f32();
+  if (rows <= kFewRows || !std::all_of(args.experts.begin(), args.experts.end(), suits_many_rows))
+    return run_few_rows(launcher_, step, activations);
+
+  // A shared expert of another kind comes after the others, as it does in the sum.
+  const bool shared_later = has_shared && !suits_many_rows(args.shared);
+  if (shared_later) step.shared_width = 0;
+  run_many_rows(launcher_, step,
+                scratch(many_rows_scratch_bytes(rows, hidden, top_k, experts, width,
+                                                step.shared_width)));
+  if (!shared_later) return;
+  step.top_k = 0;
+  step.shared_width = int32_t(shared_width);
+  run_few_rows(launcher_, step, activations);
+}
+
+}  // namespace slip

@@ -1,0 +1,94 @@
+// Mixture of experts on the device: what the kernels for few rows (experts_decode.cu) and for many
+// (experts_prefill.cu) share on the host's side.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/device/weight_tiles.h"
+#include "kernels/ops.h"
+
+namespace slip {
+
+inline constexpr int kMostExperts = 512;
+inline constexpr int kMostTopK = 16;
+inline constexpr int kFewRows = 16;  // steps of decoding and of verifying drafts
+
+// One weight of an expert, short enough that a layer's lie in a few lines of cache. Its shape is
+// known from the kernel's arguments.
+struct alignas(16) ExpertWeight {
+  const std::byte* values;
+  uint32_t scales_at;  // from there, in units of 256 bytes
+  uint16_t group;
+  WeightFormat format;
+
+  bool operator==(const ExpertWeight&) const = default;
+};
+
+ExpertWeight expert_weight(const Weight& weight);
+
+struct DeviceMlp {
+  ExpertWeight gate, up, down;
+};
+
+// Tables of layers' experts in device memory, made when a layer is first seen and kept. A step may
+// not allocate, but its first pass may meet new layers: they come out of memory taken in pieces.
+class ExpertTables {
+ public:
+  ExpertTables() = default;
+  ~ExpertTables();
+  ExpertTables(const ExpertTables&) = delete;
+  ExpertTables& operator=(const ExpertTables&) = delete;
+
+  // [gate, up, down][experts]. The first call for a layer, or the first after its weights have
+  // moved, may not be recorded; calling it ahead of the first step is enough.
+  const ExpertWeight* of(std::span<const GatedMlp> experts, cudaStream_t stream, Memory& memory);
+
+ private:
+  struct Table {
+    std::vector<ExpertWeight> host;
+    ExpertWeight* device = nullptr;
+  };
+
+  ExpertWeight* allocate(size_t count);
+
+  std::unordered_map<const GatedMlp*, Table> tables_;
+  std::vector<ExpertWeight> current_;
+  std::vector<void*> pieces_;
+  ExpertWeight* free_ = nullptr;
+  size_t free_count_ = 0;
+};
+
+// One call of CudaOps::experts() as kernels take it. Rows may be part of the call's.
+struct ExpertsStep {
+  const float* x;            // [rows, hidden]
+  const int32_t* ids;        // [rows, top_k]
+  const float* weights;      // [rows, top_k]
+  const float* shared_gate;  // [rows]
+  float* out;                // [rows, hidden]
+  const ExpertWeight* table;
+  DeviceMlp shared;
+  int32_t rows, hidden;
+  int32_t top_k;         // 0: the shared expert alone
+  int32_t experts, width;
+  int32_t shared_width;  // 0: no shared expert
+};
+
+// Any weights, kFewRows rows at a time or fewer. `activations` has room for [rows * top_k, width]
+// and [rows, shared_width].
+void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* activations);
+
+// Any number of rows, of weights in slabs whose gate and up have one format. Bits are those of
+// run_few_rows().
+void run_many_rows(const Launcher& launcher, const ExpertsStep& step, std::byte* scratch);
+size_t many_rows_scratch_bytes(int64_t rows, int64_t hidden, int64_t top_k, int64_t experts,
+                               int64_t width, int64_t shared_width);
+
+// The most that CudaOps::experts() asks scratch() for.
+size_t experts_scratch_bytes(const StepLimits& limits);
+
+}  // namespace slip

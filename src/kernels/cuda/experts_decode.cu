@@ -1,0 +1,393 @@
+// Mixture of experts, few rows: two kernels that read every chosen expert once, whoever chose it.
+#include <algorithm>
+
+#include "kernels/cuda/slab_ring.cuh"
+
+namespace slip {
+namespace {
+
+constexpr int kGateUpWarps = 8;
+constexpr int kDownWarps = 12;
+constexpr int kFewestDownWarps = 4;
+
+// Pairs (row, rank) of the expert that `pair` has chosen, in order; at most one per row.
+__device__ int find_users(const int32_t* ids, int pairs, int pair, int most, int32_t* users) {
+  const int lane = int(threadIdx.x) % kWarp;
+  const int32_t expert = ids[pair];
+  int count = 0;
+  for (int begin = 0; begin < pairs; begin += kWarp) {
+    const int other = begin + lane;
+    const bool same = other < pairs && ids[other] == expert;
+    const uint32_t mask = __ballot_sync(~0u, same);
+    const int place = count + __popc(mask & ((1u << lane) - 1));
+    if (same && place < most) users[place] = other;
+    count += __popc(mask);
+  }
+  return min(count, most);
+}
+
+struct WarpMemory {
+  std::byte* ring;
+  std::byte* rounded;
+  float* units;
+  int32_t* users;
+
+  __device__ WarpMemory(std::byte* block, int rows) {
+    ring = block + int(threadIdx.x) / kWarp * warp_bytes(rows);
+    rounded = ring + kRingBytes;
+    units = reinterpret_cast<float*>(rounded + slab_input_bytes(rows));
+    users = reinterpret_cast<int32_t*>(units + kFewRows);
+  }
+};
+
+// Rows in fours are a matter of speed alone.
+__device__ __forceinline__ bool in_quads(const float* rows, int dim) {
+  return reinterpret_cast<uintptr_t>(rows) % 16 == 0 && dim % 4 == 0;
+}
+
+// Slabs first, first + stride, ... of gate and up in turn.
+struct GateUpCursor {
+  int tile = 0;
+  int slab, slabs, stride;
+  __device__ bool done() const { return slab >= slabs; }
+  __device__ void advance() {
+    if (tile == 1) slab += stride;
+    tile ^= 1;
+  }
+};
+
+constexpr size_t gate_up_shared(int rows, int slabs) {
+  return size_t(kGateUpWarps) * size_t(warp_bytes(rows)) +
+         size_t(rows) * 2 * size_t(slabs) * kTileOut * sizeof(float);
+}
+
+// activations = silu(gate x) * (up x). Block (t, n): outputs 16 t .. 16 t + 15 of the expert of
+// pair n, for all rows that chose it, unless an earlier pair chose it too. The shared expert, if
+// there is one, comes before all pairs.
+template <int kColumns>
+__global__ void __launch_bounds__(kGateUpWarps* kWarp)
+    gate_up_kernel(ExpertsStep step, float* activations) {
+  extern __shared__ __align__(128) std::byte memory[];
+  __shared__ WeightTile tiles[2];
+  __shared__ int32_t users[kFewRows];    // pairs, or rows of the shared expert
+  __shared__ int32_t sources[kFewRows];  // their rows
+  __shared__ int user_count;
+  const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+  const bool has_shared = step.shared_width > 0;
+  const bool is_shared = has_shared && blockIdx.y == 0;
+  const int pair = int(blockIdx.y) - (has_shared ? 1 : 0);
+  const int pairs = step.rows * step.top_k;
+  const int tile = int(blockIdx.x);
+  const int width = is_shared ? step.shared_width : step.width;
+  const int outputs = min(kTileOut, width - tile * kTileOut);
+
+  // Only the shared expert is known before. All other blocks wait, also those with nothing to do:
+  // down_kernel() relies on it.
+  if (!is_shared || outputs <= 0) wait_for_inputs();
+  if (outputs <= 0) return;
+  if (is_shared) {
+    if (threadIdx.x < 2)
+      tiles[threadIdx.x] =
+          weight_tile(threadIdx.x == 0 ? step.shared.gate : step.shared.up, tile, step.hidden);
+    if (int(threadIdx.x) < step.rows) users[threadIdx.x] = sources[threadIdx.x] = int(threadIdx.x);
+    if (threadIdx.x == 0) user_count = step.rows;
+  } else if (warp == 0) {
+    const int count = find_users(step.ids, pairs, pair, step.rows, users);
+    __syncwarp();
+    if (lane < count) sources[lane] = users[lane] / step.top_k;
+    if (lane == 0) user_count = count;
+  } else if (warp == 1 && lane < 2) {
+    tiles[lane] = weight_tile(step.table[lane * step.experts + step.ids[pair]], tile, step.hidden);
+  }
+  __syncthreads();
+  if (!is_shared && users[0] != pair) return;
+  const int count = user_count;
+  const int slabs = slabs_of(step.hidden);
+
+  const WarpMemory mine(memory, step.rows);
+  const GateUpCursor first{.slab = warp, .slabs = slabs, .stride = kGateUpWarps};
+  SlabRing<GateUpCursor> ring(mine.ring, tiles, first);
+  if (is_shared) wait_for_inputs();
+  let_next_begin();
+
+  // [count][gate, up][slabs][16 outputs]
+  float* values = reinterpret_cast<float*>(memory + kGateUpWarps * warp_bytes(step.rows));
+  const SlabInputs inputs{.rounded = mine.rounded,
+                          .units = mine.units,
+                          .users = sources,
+                          .count = count,
+                          .rows = step.x,
+                          .in = step.hidden,
+                          .in_quads = in_quads(step.x, step.hidden)};
+  for (GateUpCursor at = first; !at.done(); at.advance()) {
+    const auto values_of = [&](int i) {
+      return values + ((i * 2 + at.tile) * slabs + at.slab) * kTileOut;
+    };
+    if (at.tile == 0) inputs.round(at.slab);
+    if (tiles[at.tile].units > 0)
+      take_slab<kColumns>(ring, tiles[at.tile], inputs, values_of);
+    else
+      take_float_slab(tiles[at.tile], at.slab, outputs, inputs, values_of);
+  }
+  __syncthreads();
+
+  // One warp, one row: half of it sums gate, the other half up.
+  float* results = is_shared ? activations + int64_t(pairs) * step.width : activations;
+  for (int i = warp; i < count; i += kGateUpWarps) {
+    const float* column = values + (i * 2 + lane / kTileOut) * slabs * kTileOut + lane % kTileOut;
+    float sum = 0;
+    for (int slab = 0; slab < slabs; ++slab) sum += column[slab * kTileOut];
+    const float up = __shfl_down_sync(~0u, sum, kTileOut);
+    if (lane < outputs)
+      results[int64_t(users[i]) * width + tile * kTileOut + lane] = silu(sum) * up;
+  }
+}
+
+// Consecutive slabs: all of the shared expert, then those of each chosen one.
+struct DownCursor {
+  int tile, slab;         // tile 0: the shared expert's; 1 + n: that of pair n
+  int expert;             // 0: shared
+  int left;               // slabs to come, this one included
+  const int32_t* firsts;  // the first pair of each chosen expert
+  int slabs, shared_slabs;
+
+  __device__ bool done() const { return left == 0; }
+  __device__ void advance() {
+    --left;
+    if (++slab < (expert == 0 ? shared_slabs : slabs)) return;
+    slab = 0;
+    ++expert;
+    if (left > 0) tile = 1 + firsts[expert - 1];
+  }
+};
+
+// Shared memory of a block, in bytes from its beginning.
+struct DownLayout {
+  int values, shared_values, tiles, ids, firsts, weights, gates, base, end;
+
+  __host__ __device__ DownLayout(int warps, int rows, int top_k, int slabs, int shared_slabs) {
+    const int pairs = rows * top_k;
+    values = warps * warp_bytes(rows);
+    shared_values = values + pairs * slabs * kTileOut * int(sizeof(float));
+    tiles = shared_values + rows * shared_slabs * kTileOut * int(sizeof(float));
+    ids = tiles + (1 + pairs) * int(sizeof(WeightTile));
+    firsts = ids + pairs * int(sizeof(int32_t));
+    weights = firsts + pairs * int(sizeof(int32_t));
+    gates = weights + pairs * int(sizeof(float));
+    base = gates + rows * int(sizeof(float));
+    end = base + rows * kTileOut * int(sizeof(float));
+  }
+};
+
+// The first pair of every expert that is chosen; one warp. `seen` is zero.
+__device__ int find_firsts(const int32_t* ids, int pairs, uint32_t* seen, int32_t* firsts) {
+  const int lane = int(threadIdx.x) % kWarp;
+  int count = 0;
+  for (int begin = 0; begin < pairs; begin += kWarp) {
+    const int pair = begin + lane;
+    const int32_t expert = pair < pairs ? ids[pair] : -1;
+    const uint32_t same = __match_any_sync(~0u, expert);
+    const bool first = expert >= 0 && __ffs(int(same)) - 1 == lane &&
+                       (seen[expert / 32] >> (expert % 32) & 1) == 0;
+    __syncwarp();
+    if (first) atomicOr(&seen[expert / 32], 1u << (expert % 32));
+    const uint32_t mask = __ballot_sync(~0u, first);
+    if (first) firsts[count + __popc(mask & ((1u << lane) - 1))] = pair;
+    count += __popc(mask);
+    __syncwarp();
+  }
+  return count;
+}
+
+// out += weighted sum of down(activations). Block t: outputs 16 t .. 16 t + 15 of all rows and
+// experts, so that ranks can be summed in order; warps share all slabs evenly.
+template <int kColumns>
+__global__ void __launch_bounds__(kDownWarps* kWarp)
+    down_kernel(ExpertsStep step, const float* activations) {
+  extern __shared__ __align__(128) std::byte memory[];
+  __shared__ uint32_t seen[kMostExperts / 32];
+  __shared__ int expert_count;
+  const int warps = int(blockDim.x) / kWarp, warp = int(threadIdx.x) / kWarp;
+  const int threads = int(blockDim.x), thread = int(threadIdx.x);
+  const int rows = step.rows, pairs = rows * step.top_k;
+  const int slabs = slabs_of(step.width), shared_slabs = slabs_of(step.shared_width);
+  const int tile = int(blockIdx.x), first_output = tile * kTileOut;
+  const int outputs = min(kTileOut, step.hidden - first_output);
+  const DownLayout layout(warps, rows, step.top_k, slabs, shared_slabs);
+  auto* values = reinterpret_cast<float*>(memory + layout.values);  // [pairs][slabs][16]
+  auto* shared_values = reinterpret_cast<float*>(memory + layout.shared_values);
+  auto* tiles = reinterpret_cast<WeightTile*>(memory + layout.tiles);
+  auto* ids = reinterpret_cast<int32_t*>(memory + layout.ids);
+  auto* firsts = reinterpret_cast<int32_t*>(memory + layout.firsts);
+  auto* weights = reinterpret_cast<float*>(memory + layout.weights);
+  auto* gates = reinterpret_cast<float*>(memory + layout.gates);
+  auto* base = reinterpret_cast<float*>(memory + layout.base);
+
+  // The choice of experts is older than gate_up_kernel(), all of whose blocks have waited for it
+  // before they let this one begin: weights can be on their way while activations are computed.
+  for (int i = thread; i < pairs; i += threads) {
+    ids[i] = __ldcg(step.ids + i);
+    tiles[1 + i] = weight_tile(step.table[2 * step.experts + ids[i]], tile, step.width);
+  }
+  if (thread == 0 && shared_slabs > 0)
+    tiles[0] = weight_tile(step.shared.down, tile, step.shared_width);
+  if (thread < kMostExperts / 32) seen[thread] = 0;
+  __syncthreads();
+  if (warp == 0) {
+    const int count = find_firsts(ids, pairs, seen, firsts);
+    if (thread == 0) expert_count = count;
+  }
+  __syncthreads();
+
+  // Shares are of units, as far as they are known; each slab belongs to one warp.
+  const auto cost = [&](const WeightTile& of) { return of.units > 0 ? of.units : 4; };
+  const int shared_cost = shared_slabs > 0 ? cost(tiles[0]) : 1;
+  const int shared_units = shared_slabs * shared_cost;
+  const int routed_cost = pairs > 0 ? cost(tiles[1]) : 1;
+  const int units = shared_units + expert_count * slabs * routed_cost;
+  const auto slab_at = [&](int unit) {
+    return unit < shared_units ? unit / shared_cost
+                               : shared_slabs + (unit - shared_units) / routed_cost;
+  };
+  const int begin = slab_at(units * warp / warps), end = slab_at(units * (warp + 1) / warps);
+  DownCursor first{.tile = 0,
+                   .slab = begin,
+                   .expert = 0,
+                   .left = end - begin,
+                   .firsts = firsts,
+                   .slabs = slabs,
+                   .shared_slabs = shared_slabs};
+  if (begin >= shared_slabs && !first.done()) {
+    first.expert = 1 + (begin - shared_slabs) / slabs;
+    first.slab = (begin - shared_slabs) % slabs;
+    first.tile = 1 + firsts[first.expert - 1];
+  }
+  const WarpMemory mine(memory, rows);
+  SlabRing<DownCursor> ring(mine.ring, tiles, first);
+
+  wait_for_inputs();
+  let_next_begin();
+  for (int i = thread; i < pairs; i += threads) weights[i] = step.weights[i];
+  if (shared_slabs > 0 && thread < rows) gates[thread] = sigmoid(step.shared_gate[thread]);
+  for (int i = thread; i < rows * kTileOut; i += threads)
+    if (i % kTileOut < outputs)
+      base[i] = step.out[int64_t(i / kTileOut) * step.hidden + first_output + i % kTileOut];
+
+  SlabInputs inputs{.rounded = mine.rounded,
+                    .units = mine.units,
+                    .users = mine.users,
+                    .count = 0,
+                    .rows = nullptr,
+                    .in = 0,
+                    .in_quads = false};
+  int prepared = -1;  // the expert whose rows `inputs` names
+  for (DownCursor at = first; !at.done(); at.advance()) {
+    const bool is_shared = at.expert == 0;
+    if (at.expert != prepared) {
+      prepared = at.expert;
+      inputs.rows = is_shared ? activations + int64_t(pairs) * step.width : activations;
+      inputs.in = is_shared ? step.shared_width : step.width;
+      inputs.in_quads = in_quads(inputs.rows, inputs.in);
+      __syncwarp();
+      if (is_shared) {
+        inputs.count = rows;
+        const int lane = thread % kWarp;
+        if (lane < rows) mine.users[lane] = lane;
+      } else {
+        inputs.count = find_users(ids, pairs, firsts[at.expert - 1], rows, mine.users);
+      }
+      __syncwarp();
+    }
+    const auto values_of = [&](int i) {
+      const int user = mine.users[i];
+      return is_shared ? shared_values + (user * shared_slabs + at.slab) * kTileOut
+                       : values + (user * slabs + at.slab) * kTileOut;
+    };
+    if (tiles[at.tile].units > 0) {
+      inputs.round(at.slab);
+      take_slab<kColumns>(ring, tiles[at.tile], inputs, values_of);
+    } else {
+      take_float_slab(tiles[at.tile], at.slab, outputs, inputs, values_of);
+    }
+  }
+  __syncthreads();
+
+  // Slabs in order, into the place of the first; then experts in order.
+  for (int i = thread; i < (pairs + (shared_slabs > 0 ? rows : 0)) * kTileOut; i += threads) {
+    const int user = i / kTileOut;
+    const int count = user < pairs ? slabs : shared_slabs;
+    float* column = user < pairs ? values + user * slabs * kTileOut
+                                 : shared_values + (user - pairs) * shared_slabs * kTileOut;
+    column += i % kTileOut;
+    float sum = 0;
+    for (int slab = 0; slab < count; ++slab) sum += column[slab * kTileOut];
+    *column = sum;
+  }
+  __syncthreads();
+  for (int i = thread; i < rows * kTileOut; i += threads) {
+    const int row = i / kTileOut, output = i % kTileOut;
+    if (output >= outputs) continue;
+    float sum = base[i];
+    for (int pair = row * step.top_k; pair < (row + 1) * step.top_k; ++pair)
+      sum = fmaf(weights[pair], values[pair * slabs * kTileOut + output], sum);
+    if (shared_slabs > 0)
+      sum = fmaf(gates[row], shared_values[row * shared_slabs * kTileOut + output], sum);
+    step.out[int64_t(row) * step.hidden + first_output + output] = sum;
+  }
+}
+
+int tiles_of(int outputs) { return int(tile_count(outputs)); }
+
+size_t down_shared(const ExpertsStep& step, int rows, int warps) {
+  return size_t(DownLayout(warps, rows, step.top_k, int(slab_count(step.width)),
+                           int(slab_count(step.shared_width)))
+                    .end);
+}
+
+size_t gate_up_shared(const ExpertsStep& step, int rows) {
+  return gate_up_shared(rows, int(slab_count(step.hidden)));
+}
+
+template <int kColumns>
+void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, float* activations) {
+  const auto most = size_t(launcher.shared_bytes - 1024);  // some of it is declared in the kernels
+  const bool has_shared = step.shared_width > 0;
+  const dim3 grid(unsigned(tiles_of(std::max(step.top_k > 0 ? step.width : 0, step.shared_width))),
+                  unsigned(step.rows * step.top_k + (has_shared ? 1 : 0)));
+  allow_shared(gate_up_kernel<kColumns>, most);
+  launch(launcher, grid, kGateUpWarps * kWarp, gate_up_shared(step, step.rows),
+         gate_up_kernel<kColumns>, step, activations);
+  int warps = kDownWarps;
+  while (down_shared(step, step.rows, warps) > most) --warps;
+  allow_shared(down_kernel<kColumns>, most);
+  launch(launcher, unsigned(tiles_of(step.hidden)), unsigned(warps * kWarp),
+         down_shared(step, step.rows, warps), down_kernel<kColumns>, step, activations);
+}
+
+}  // namespace
+
+void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* activations) {
+  const auto most = size_t(launcher.shared_bytes - 1024);
+  int at_once = std::min(step.rows, kFewRows);
+  while (at_once > 1 && (gate_up_shared(step, at_once) > most ||
+                         down_shared(step, at_once, kFewestDownWarps) > most))
+    at_once = (at_once + 1) / 2;
+  check(gate_up_shared(step, at_once) <= most &&
+            down_shared(step, at_once, kFewestDownWarps) <= most,
+        "experts: a row needs more shared memory than ", most, " bytes");
+  for (int first = 0; first < step.rows; first += at_once) {
+    ExpertsStep part = step;
+    part.rows = std::min(at_once, step.rows - first);
+    part.x += int64_t(first) * step.hidden;
+    part.out += int64_t(first) * step.hidden;
+    part.ids += int64_t(first) * step.top_k;
+    part.weights += int64_t(first) * step.top_k;
+    part.shared_gate += first;
+    if (part.rows <= kMmaRows)
+      launch_few_rows<1>(launcher, part, activations);
+    else
+      launch_few_rows<2>(launcher, part, activations);
+  }
+}
+
+}  // namespace slip

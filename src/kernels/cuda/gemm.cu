@@ -1,0 +1,272 @@
+// Linear layers of many rows with weights in slabs: a block has 128 outputs x 64 rows, a warp 32
+// outputs x all rows. Inputs are rounded beforehand, once for all outputs.
+#include "kernels/cuda/device/async_copy.cuh"
+#include "kernels/cuda/linear.h"
+#include "kernels/cuda/quads.cuh"
+#include "kernels/cuda/slab_formats.cuh"
+
+namespace slip {
+namespace {
+
+constexpr int kBlockRows = 64;
+constexpr int kRowTiles = kBlockRows / kMmaRows;
+constexpr int kWarps = 4;
+constexpr int kThreads = kWarps * kWarp;
+constexpr int kWarpTiles = 2;
+constexpr int kBlockTiles = kWarps * kWarpTiles;
+static_assert(kBlockTiles * kTileOut == kFp8Block, "a block has one fp8 scale per slab");
+constexpr int kStages = 3;
+
+// Rounded inputs: [rows / 64][slabs] of these: a slab of 64 rows (mma.cuh) and its 64 units.
+constexpr int kUnitsAt = slab_input_bytes(kBlockRows);
+constexpr int kInputBytes = kUnitsAt + kBlockRows * int(sizeof(float));
+
+int64_t row_blocks(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
+
+// grid: slabs x groups of 8 rows; one warp, one slab of one row. Rows past the end are zero.
+template <bool kQuads>
+__global__ void __launch_bounds__(8 * kWarp)
+    round_rows_kernel(LinearInput input, std::byte* rounded) {
+  let_next_begin();
+  wait_for_inputs();
+  const int lane = int(threadIdx.x) % kWarp;
+  const int64_t slab = blockIdx.x, slabs = gridDim.x;
+  const int64_t row = int64_t(blockIdx.y) * 8 + threadIdx.x / kWarp;
+  float4 x = make_float4(0, 0, 0, 0);
+  if (row < input.rows)
+    x = load_quad<kQuads>(input.x + row * input.in, slab * kSlabIn + lane * 4, input.in);
+  std::byte* to = rounded + (row / kBlockRows * slabs + slab) * kInputBytes;
+  const int row_in_block = int(row % kBlockRows);
+  const float unit = round_slab(x, row_in_block, kBlockRows, to);
+  if (lane == 0) reinterpret_cast<float*>(to + kUnitsAt)[row_in_block] = unit;
+}
+
+struct ManyRows {
+  const std::byte* rounded;
+  int64_t rows;
+  DeviceWeight weight;
+  float* out;
+  int32_t slabs;  // of a tile
+  bool add;
+};
+
+// Shared memory of one slab on its way.
+template <class Format, int kStepsPerScale>
+struct Stage {
+  static constexpr bool kInt4 = Format::kFormat == WeightFormat::int4_group;
+  static constexpr int kSlabBytes = Format::kWords * 4 * kWarp;
+  static constexpr int kTileScaleBytes = kInt4 ? kStepsPerSlab / kStepsPerScale * kTileOut * 2 : 0;
+  static constexpr int kSlabsAt = kInputBytes;
+  static constexpr int kScalesAt = kSlabsAt + kBlockTiles * kSlabBytes;
+  static constexpr int kBytes = kScalesAt + (kInt4 ? kBlockTiles * kTileScaleBytes : 16);
+};
+
+// What a thread copies of each slab. Tiles past the last are copies of it: their sums are not
+// written.
+template <class Format, int kStepsPerScale>
+class StageLoader {
+  using Shared = Stage<Format, kStepsPerScale>;
+
+ public:
+  __device__ StageLoader(const ManyRows& work, int first_tile, int tiles) {
+    const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+    inputs_ = work.rounded + int64_t(blockIdx.x) * work.slabs * kInputBytes;
+#pragma unroll
+    for (int t = 0; t < kWarpTiles; ++t) {
+      const int64_t tile = min(first_tile + warp * kWarpTiles + t, tiles - 1);
+      slabs_[t] = work.weight.values + tile * work.slabs * Shared::kSlabBytes + lane * 16;
+    }
+    scales_ = static_cast<const std::byte*>(work.weight.scales);
+    if constexpr (Shared::kInt4) {
+      constexpr int kPieces = Shared::kTileScaleBytes / 16;  // of a tile; one thread each
+      const int64_t tile = min(first_tile + int(threadIdx.x) / kPieces, tiles - 1);
+      scales_ += tile * work.slabs * Shared::kTileScaleBytes + threadIdx.x % kPieces * 16;
+    } else {
+      scales_ += int64_t(blockIdx.y) * work.slabs * int64_t(sizeof(float));
+    }
+  }
+
+  // The next slab; a group of copies.
+  __device__ void load(std::byte* stage) {
+    const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+    for (int at = int(threadIdx.x) * 16; at < kInputBytes; at += kThreads * 16)
+      copy_async(stage + at, inputs_ + at);
+    inputs_ += kInputBytes;
+#pragma unroll
+    for (int t = 0; t < kWarpTiles; ++t) {
+      std::byte* slab =
+          stage + Shared::kSlabsAt + (warp * kWarpTiles + t) * Shared::kSlabBytes + lane * 16;
+#pragma unroll
+      for (int at = 0; at < Shared::kSlabBytes; at += kWarp * 16)
+        copy_async(slab + at, slabs_[t] + at);
+      slabs_[t] += Shared::kSlabBytes;
+    }
+    if constexpr (Shared::kInt4) {
+      if (int(threadIdx.x) * 16 < kBlockTiles * Shared::kTileScaleBytes)
+        copy_async(stage + Shared::kScalesAt + threadIdx.x * 16, scales_);
+      scales_ += Shared::kTileScaleBytes;
+    } else if constexpr (Format::kFormat == WeightFormat::fp8_block) {
+      if (threadIdx.x == 0) copy_async_word(stage + Shared::kScalesAt, scales_);
+      scales_ += sizeof(float);
+    }
+  }
+
+ private:
+  const std::byte* inputs_;
+  const std::byte* slabs_[kWarpTiles];
+  const std::byte* scales_;
+};
+
+using BlockSums = Sums[kWarpTiles][kRowTiles];
+
+template <class Format, int kStepsPerScale>
+__device__ __forceinline__ void add_slab(BlockSums& totals, const std::byte* stage) {
+  using Shared = Stage<Format, kStepsPerScale>;
+  const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+  const int first_tile = warp * kWarpTiles;
+  uint32_t words[kWarpTiles][Format::kWords];
+#pragma unroll
+  for (int m = 0; m < kWarpTiles; ++m)
+    load_lane_words(stage + Shared::kSlabsAt + (first_tile + m) * Shared::kSlabBytes, words[m]);
+  const std::byte* inputs = stage + slab_offset(0, lane / 4, lane % 4, kBlockRows);
+  const auto* units = reinterpret_cast<const float2*>(stage + kUnitsAt) + lane % 4;
+#pragma unroll
+  for (int group = 0; group < kStepsPerSlab / kStepsPerScale; ++group) {
+    Sums sums[kWarpTiles][kRowTiles];
+#pragma unroll
+    for (int pair = 0; pair < kStepsPerScale / 2; ++pair) {
+      const int step = group * kStepsPerScale + 2 * pair;
+      WeightFragment w[kWarpTiles][2];
+#pragma unroll
+      for (int m = 0; m < kWarpTiles; ++m) {
+        w[m][0] = Format::fragment(words[m], step);
+        w[m][1] = Format::fragment(words[m], step + 1);
+      }
+      // Two tiles of rows at a time: four independent sums hide the latency of one.
+#pragma unroll
+      for (int n = 0; n < kRowTiles; n += 2) {
+        const auto* at = reinterpret_cast<const uint4*>(
+            inputs + slab_offset(step / 2, n * kMmaRows, 0, kBlockRows));
+        const uint4 x[2] = {at[0], at[kMmaRows * 4]};
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+#pragma unroll
+          for (int m = 0; m < kWarpTiles; ++m) mma(sums[m][n + i], w[m][0], x[i].x, x[i].y);
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+#pragma unroll
+          for (int m = 0; m < kWarpTiles; ++m) mma(sums[m][n + i], w[m][1], x[i].z, x[i].w);
+      }
+    }
+    float2 scales[kWarpTiles];
+#pragma unroll
+    for (int m = 0; m < kWarpTiles; ++m) {
+      const std::byte* stored = stage + Shared::kScalesAt;
+      if constexpr (Shared::kInt4) {
+        scales[m] = lane_scales(stored + (first_tile + m) * Shared::kTileScaleBytes + group * 32);
+      } else {
+        float scale = 1;  // int8: the same for all slabs, and left for the end
+        if constexpr (Format::kFormat == WeightFormat::fp8_block)
+          scale = *reinterpret_cast<const float*>(stored) * kFp8Factor;
+        scales[m] = make_float2(scale, scale);
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < kRowTiles; ++n)
+#pragma unroll
+      for (int m = 0; m < kWarpTiles; ++m)
+        add_scaled(totals[m][n], sums[m][n], scales[m], units[n * kMmaRows / 2]);
+  }
+}
+
+// grid: blocks of rows x blocks of outputs; those that run together read the same weights.
+template <class Format, int kStepsPerScale>
+__global__ void __launch_bounds__(kThreads, 2)
+    many_rows_kernel(const __grid_constant__ ManyRows work) {
+  using Shared = Stage<Format, kStepsPerScale>;
+  extern __shared__ __align__(16) std::byte shared[];
+  const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+  const int first_tile = int(blockIdx.y) * kBlockTiles;
+  const int tiles = int((work.weight.out + kTileOut - 1) / kTileOut);
+
+  wait_for_inputs();
+  StageLoader<Format, kStepsPerScale> loader(work, first_tile, tiles);
+  for (int slab = 0; slab < kStages - 1; ++slab) {
+    if (slab < work.slabs) loader.load(shared + slab * Shared::kBytes);
+    close_copies();
+  }
+  BlockSums totals;
+  int use = 0, fill = kStages - 1;
+  for (int slab = 0; slab < work.slabs; ++slab) {
+    wait_for_copies<kStages - 2>();
+    __syncthreads();  // everybody's copies are here, and nobody reads the stage before any more
+    if (slab + kStages - 1 < work.slabs) loader.load(shared + fill * Shared::kBytes);
+    close_copies();
+    add_slab<Format, kStepsPerScale>(totals, shared + use * Shared::kBytes);
+    use = use + 1 == kStages ? 0 : use + 1;
+    fill = fill + 1 == kStages ? 0 : fill + 1;
+  }
+  let_next_begin();
+
+  const int64_t first_row = int64_t(blockIdx.x) * kBlockRows + lane % 4 * 2;
+#pragma unroll
+  for (int m = 0; m < kWarpTiles; ++m)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int64_t output =
+          int64_t(first_tile + warp * kWarpTiles + m) * kTileOut + half * 8 + lane / 4;
+      if (output >= work.weight.out) continue;
+      float scale = 1;
+      if constexpr (Format::kFormat == WeightFormat::int8_row)
+        scale = static_cast<const float*>(work.weight.scales)[output];
+#pragma unroll
+      for (int n = 0; n < kRowTiles; ++n)
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd) {
+          const int64_t row = first_row + n * kMmaRows + odd;
+          if (row >= work.rows) continue;
+          float* out = work.out + row * work.weight.out + output;
+          const float sum = totals[m][n].v[half * 2 + odd] * scale;
+          *out = work.add ? *out + sum : sum;
+        }
+    }
+}
+
+template <class Format, int kStepsPerScale>
+void launch_many_rows(const Launcher& launcher, const ManyRows& work) {
+  constexpr size_t kShared = size_t{kStages} * Stage<Format, kStepsPerScale>::kBytes;
+  constexpr int64_t kOutputs = kBlockTiles * kTileOut;
+  allow_shared(many_rows_kernel<Format, kStepsPerScale>, kShared);
+  const dim3 grid(unsigned(row_blocks(work.rows)),
+                  unsigned((work.weight.out + kOutputs - 1) / kOutputs));
+  launch(launcher, grid, kThreads, kShared, many_rows_kernel<Format, kStepsPerScale>, work);
+}
+
+}  // namespace
+
+size_t rounded_rows_bytes(int64_t rows, int64_t in) {
+  return size_t(row_blocks(rows) * slab_count(in)) * kInputBytes;
+}
+
+void round_rows(const Launcher& launcher, const LinearInput& input, std::byte* rounded) {
+  const dim3 grid(unsigned(slab_count(input.in)),
+                  unsigned(row_blocks(input.rows) * kBlockRows / 8));
+  launch(launcher, grid, 8 * kWarp, 0,
+         input.quads ? round_rows_kernel<true> : round_rows_kernel<false>, input, rounded);
+}
+
+void linear_many_rows(const Launcher& launcher, const std::byte* rounded, int64_t rows,
+                      const DeviceWeight& weight, float* out, bool add) {
+  const ManyRows work{rounded, rows, weight, out, int32_t(slab_count(weight.in)), add};
+  switch (weight.format) {
+    case WeightFormat::int8_row: return launch_many_rows<Int8Slab, 8>(launcher, work);
+    case WeightFormat::fp8_block: return launch_many_rows<Fp8Slab, 8>(launcher, work);
+    case WeightFormat::int4_group:
+      if (weight.group == 128) return launch_many_rows<Int4Slab, 8>(launcher, work);
+      if (weight.group == 64) return launch_many_rows<Int4Slab, 4>(launcher, work);
+      return launch_many_rows<Int4Slab, 2>(launcher, work);
+    default: unreachable("WeightFormat");
+  }
+}
+
+}  // namespace slip

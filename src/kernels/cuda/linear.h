@@ -1,0 +1,52 @@
+// What the kernels of linear layers share: one input and several weights.
+//
+// Steps of few rows stream weights past activations that stay in shared memory (gemv.cu); the sums
+// of a row are taken in an order that depends on the weight's shape alone. Longer steps are
+// prefill: tiles of outputs x rows (gemm.cu, linear_floats.cu).
+#pragma once
+
+#include "kernels/cuda/device/launch.h"
+#include "kernels/cuda/device/weight_tiles.h"
+
+namespace slip {
+
+inline constexpr int64_t kFewRows = 16;
+inline constexpr int kMaxLinears = 8;
+
+struct LinearInput {
+  const float* x;  // [rows, in]
+  int64_t rows, in;
+  bool quads;  // rows can be read in fours (quads.cuh)
+};
+
+struct LinearJob {
+  DeviceWeight weight;
+  float* out;   // [rows, weight.out]
+  int32_t end;  // LinearJobs: units of this job and those before it
+};
+
+// Weights of one launch. Their units (tiles of slabs, or outputs of floats) are numbered through.
+struct LinearJobs {
+  LinearJob list[kMaxLinears];
+  int32_t count = 0;
+  int32_t units = 0;
+
+  void add(const DeviceWeight& weight, float* out, int64_t its_units) {
+    units += int32_t(its_units);
+    list[count++] = {weight, out, units};
+  }
+};
+
+// Up to kFewRows rows, all weights in one launch. out (+)= W x
+void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
+                     const LinearJobs& floats, bool add);
+
+// Any number of rows. Inputs are rounded once, into scratch of this size, for all weights.
+size_t rounded_rows_bytes(int64_t rows, int64_t in);
+void round_rows(const Launcher& launcher, const LinearInput& input, std::byte* rounded);
+void linear_many_rows(const Launcher& launcher, const std::byte* rounded, int64_t rows,
+                      const DeviceWeight& weight, float* out, bool add);
+void linear_floats_many_rows(const Launcher& launcher, const LinearInput& input,
+                             const DeviceWeight& weight, float* out, bool add);
+
+}  // namespace slip

@@ -1,0 +1,116 @@
+#include <algorithm>
+
+#include "kernels/cuda/cuda_ops_impl.h"
+#include "kernels/cuda/device/warp.cuh"
+#include "kernels/cuda/quads.cuh"
+#include "kernels/dims.h"
+
+namespace slip {
+namespace {
+
+constexpr int kMostThreads = 1024;
+constexpr int kHeadsPerBlock = 4;  // a warp each
+
+__device__ __forceinline__ float add_squares(float sum, float4 x) {
+  return fmaf(x.w, x.w, fmaf(x.z, x.z, fmaf(x.y, x.y, fmaf(x.x, x.x, sum))));
+}
+
+__device__ __forceinline__ float inverse_rms(float squares, int64_t dim, float eps) {
+  return 1.0f / sqrtf(squares / float(dim) + eps);
+}
+
+__device__ __forceinline__ float4 scaled(float4 x, float factor, float4 scale) {
+  return make_float4(x.x * factor * scale.x, x.y * factor * scale.y, x.z * factor * scale.z,
+                     x.w * factor * scale.w);
+}
+
+__device__ __forceinline__ float4 gated(float4 x, float4 gate) {
+  return make_float4(x.x * silu(gate.x), x.y * silu(gate.y), x.z * silu(gate.z),
+                     x.w * silu(gate.w));
+}
+
+// A block per row. The first four values of a thread, all there are up to 4096 per row, stay in
+// registers.
+template <bool kAligned>
+__global__ void rms_norm_kernel(const float* x, const float* scale, float* out, int64_t dim,
+                                float eps) {
+  __shared__ float sums[kWarp];
+  const int64_t first = int64_t(threadIdx.x) * kQuad, stride = int64_t(blockDim.x) * kQuad;
+  x += blockIdx.x * dim;
+  out += blockIdx.x * dim;
+  const float4 first_scale = load_quad<kAligned>(scale, first, dim);
+  let_next_begin();
+  wait_for_inputs();
+
+  const float4 first_x = load_quad<kAligned>(x, first, dim);
+  float squares = add_squares(0, first_x);
+  for (int64_t i = first + stride; i < dim; i += stride)
+    squares = add_squares(squares, load_quad<kAligned>(x, i, dim));
+  const float inverse = inverse_rms(block_sum(squares, sums), dim, eps);
+
+  store_quad<kAligned>(out, first, dim, scaled(first_x, inverse, first_scale));
+  for (int64_t i = first + stride; i < dim; i += stride)
+    store_quad<kAligned>(
+        out, i, dim,
+        scaled(load_quad<kAligned>(x, i, dim), inverse, load_quad<kAligned>(scale, i, dim)));
+}
+
+// A warp per head; the first four values of a lane are all there are up to 128 per head.
+template <bool kAligned>
+__global__ void gated_rms_norm_kernel(const float* x, const float* gate, const float* scale,
+                                      float* out, int64_t heads, int64_t dim, float eps) {
+  const int64_t head = int64_t(blockIdx.x) * kHeadsPerBlock + threadIdx.x / kWarp;
+  const int64_t first = int64_t(threadIdx.x) % kWarp * kQuad;
+  constexpr int64_t kStride = kWarp * kQuad;
+  const float4 first_scale = load_quad<kAligned>(scale, first, dim);
+  let_next_begin();
+  wait_for_inputs();
+  if (head >= heads) return;
+
+  x += head * dim;
+  gate += head * dim;
+  out += head * dim;
+  const float4 first_x = load_quad<kAligned>(x, first, dim);
+  const float4 first_gate = load_quad<kAligned>(gate, first, dim);
+  float squares = add_squares(0, first_x);
+  for (int64_t i = first + kStride; i < dim; i += kStride)
+    squares = add_squares(squares, load_quad<kAligned>(x, i, dim));
+  const float inverse = inverse_rms(warp_sum(squares), dim, eps);
+
+  store_quad<kAligned>(out, first, dim, gated(scaled(first_x, inverse, first_scale), first_gate));
+  for (int64_t i = first + kStride; i < dim; i += kStride) {
+    const float4 normed =
+        scaled(load_quad<kAligned>(x, i, dim), inverse, load_quad<kAligned>(scale, i, dim));
+    store_quad<kAligned>(out, i, dim, gated(normed, load_quad<kAligned>(gate, i, dim)));
+  }
+}
+
+}  // namespace
+
+void CudaOps::rms_norm(const RmsNormArgs& args) {
+  check_shapes(args);
+  const int64_t rows = args.x.shape[0], dim = args.x.shape[1];
+  if (rows == 0) return;
+  const float *x = args.x.f32(), *scale = args.scale.f32();
+  float* out = args.out.f32();
+  const int64_t warps = (dim + kWarp * kQuad - 1) / (kWarp * kQuad);
+  const unsigned threads = unsigned(std::clamp<int64_t>(warps * kWarp, kWarp, kMostThreads));
+  const auto kernel =
+      rows_of_quads(dim, {x, scale, out}) ? rms_norm_kernel<true> : rms_norm_kernel<false>;
+  launch(launcher_, unsigned(rows), threads, 0, kernel, x, scale, out, dim, args.eps);
+}
+
+void CudaOps::gated_rms_norm(const GatedRmsNormArgs& args) {
+  check_shapes(args);
+  const int64_t heads = args.x.shape[0] * args.x.shape[1], dim = args.x.shape[2];
+  if (heads == 0) return;
+  const float *x = args.x.f32(), *gate = args.gate.f32(), *scale = args.scale.f32();
+  float* out = args.out.f32();
+  const auto kernel = rows_of_quads(dim, {x, gate, scale, out}) ? gated_rms_norm_kernel<true>
+                                                                : gated_rms_norm_kernel<false>;
+  const unsigned blocks = unsigned((heads + kHeadsPerBlock - 1) / kHeadsPerBlock);
+  launch(launcher_, blocks, kHeadsPerBlock * kWarp, 0, kernel, x, gate, scale, out, heads, dim,
+         args.eps);
+}
+
+}  // namespace slip

@@ -1,0 +1,181 @@
+#include <algorithm>
+
+#include "kernels/cuda/cuda_ops_impl.h"
+#include "kernels/cuda/device/warp.cuh"
+#include "kernels/cuda/packed_weight.h"
+
+namespace slip {
+namespace {
+
+// Weights pass through the device's staging in pieces of about this size: a head of a gigabyte
+// needs no gigabyte beside it.
+constexpr size_t kStagedBytes = size_t{32} << 20;
+constexpr int kThreads = 256;
+
+// Whole tiles of a plain weight, and where they go.
+struct Part {
+  const std::byte* values;  // plain, on the device; the part's first output
+  std::byte* slabs;
+  const uint16_t* scales;  // int4 only
+  uint16_t* packed_scales;
+  int64_t outputs, in;
+  int64_t slabs_per_tile;
+  int32_t group;
+};
+
+// Nibbles of four inputs, as stored, to the places where unpack_int4() wants them.
+__device__ __forceinline__ uint32_t spread_nibbles(uint32_t four) {
+  return (four & 0xf) | (four & 0xf0) << 12 | (four & 0xf00) | (four & 0xf000) << 12;
+}
+
+__device__ __forceinline__ uint32_t int4_word(const Part& part, int64_t output, int64_t input) {
+  const auto codes = [&](int64_t o) -> uint32_t {
+    if (o >= part.outputs || input >= part.in) return 0;
+    return *reinterpret_cast<const uint16_t*>(part.values + (o * part.in + input) / 2);
+  };
+  return spread_nibbles(codes(output)) | spread_nibbles(codes(output + 8)) << 4;
+}
+
+__device__ __forceinline__ uint32_t byte_word(const Part& part, int64_t output, int64_t input) {
+  uint32_t word = 0;
+  if (output >= part.outputs) return word;
+  const auto* row = reinterpret_cast<const uint8_t*>(part.values) + output * part.in;
+  for (int i = 0; i < 4; ++i)
+    if (input + i < part.in) word |= uint32_t(row[input + i]) << (8 * i);
+  return word;
+}
+
+// One thread, one piece of 16 bytes.
+template <bool kInt4>
+__global__ void pack_slabs_kernel(Part part, int64_t pieces) {
+  wait_for_inputs();
+  const int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (index >= pieces) return;
+  constexpr int kPieces = kInt4 ? 2 : 4;
+  const int lane = int(index % kWarp);
+  const int piece = int(index / kWarp % kPieces);
+  const int64_t slab = index / (kWarp * kPieces) % part.slabs_per_tile;
+  const int64_t tile = index / (kWarp * kPieces) / part.slabs_per_tile;
+  const int64_t output = tile * kTileOut + lane / 4;
+  const int64_t input = slab * kSlabIn + lane % 4 * 4;
+  uint32_t words[4];
+  for (int i = 0; i < 4; ++i) {
+    const int step = kInt4 ? piece * 4 + i : piece * 2 + i / 2;
+    words[i] = kInt4 ? int4_word(part, output, input + step * 16)
+                     : byte_word(part, output + i % 2 * 8, input + step * 16);
+  }
+  reinterpret_cast<uint4*>(part.slabs)[index] = make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+// One thread, one scale.
+__global__ void pack_int4_scales_kernel(Part part, int64_t count) {
+  wait_for_inputs();
+  const int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (index >= count) return;
+  const int64_t per_tile = part.slabs_per_tile * (kSlabIn / part.group);
+  const int64_t group = index / kTileOut % per_tile;
+  const int64_t output = index / kTileOut / per_tile * kTileOut + index % kTileOut;
+  const int64_t groups = part.in / part.group;
+  const bool exists = output < part.outputs && group < groups;
+  part.packed_scales[index] = exists ? part.scales[output * groups + group] : uint16_t(0);
+}
+
+unsigned blocks_for(int64_t threads) { return unsigned((threads + kThreads - 1) / kThreads); }
+
+void copy_in(cudaStream_t stream, void* to, const void* from, size_t bytes) {
+  cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream));
+}
+
+void copy_rows(cudaStream_t stream, const Weight& plain, std::byte* storage) {
+  const WeightInfo& info = plain.info;
+  const size_t padded = padded_row_bytes(info), bytes = plain.values.bytes() / size_t(info.out);
+  if (padded == bytes) return copy_in(stream, storage, plain.values.data, plain.values.bytes());
+  cuda_check(cudaMemsetAsync(storage, 0, cuda_packed_bytes(info), stream));
+  cuda_check(cudaMemcpy2DAsync(storage, padded, plain.values.data, bytes, bytes, size_t(info.out),
+                               cudaMemcpyHostToDevice, stream));
+}
+
+}  // namespace
+
+WeightPacker::~WeightPacker() { cudaFree(staging_); }
+
+std::byte* WeightPacker::staging(size_t bytes) {
+  if (staging_bytes_ < bytes) {
+    cuda_check(cudaFree(staging_));  // waits for the kernels that read it
+    void* data = nullptr;
+    cuda_check(cudaMalloc(&data, bytes));
+    staging_ = static_cast<std::byte*>(data);
+    staging_bytes_ = bytes;
+  }
+  return staging_;
+}
+
+void WeightPacker::pack_slabs(const Launcher& launcher, const Weight& plain, std::byte* storage) {
+  const WeightInfo& info = plain.info;
+  const bool int4 = info.format == WeightFormat::int4_group;
+  const int64_t slabs_per_tile = slab_count(info.in);
+  const int64_t scales_per_tile = int4 ? slabs_per_tile * (kSlabIn / info.group) * kTileOut : 0;
+  const size_t row_bytes = size_t(int4 ? info.in / 2 : info.in);
+  const size_t row_scale_bytes = int4 ? size_t(info.in / info.group) * sizeof(uint16_t) : 0;
+  const int64_t rows_at_once =
+      std::max<int64_t>(1, int64_t(kStagedBytes / (row_bytes * kTileOut))) * kTileOut;
+  for (int64_t first = 0; first < info.out; first += rows_at_once) {
+    const int64_t rows = std::min(rows_at_once, info.out - first);
+    const int64_t tile = first / kTileOut, tiles = tile_count(rows);
+    const size_t value_bytes = size_t(rows) * row_bytes;
+    const size_t scales_at = (value_bytes + 255) / 256 * 256;
+    std::byte* staged = staging(scales_at + size_t(rows) * row_scale_bytes);
+    copy_in(launcher.stream, staged, plain.values.data + size_t(first) * row_bytes, value_bytes);
+    Part part{};
+    part.values = staged;
+    part.slabs = storage + size_t(tile * slabs_per_tile) * size_t(slab_bytes(info.format));
+    part.outputs = rows;
+    part.in = info.in;
+    part.slabs_per_tile = slabs_per_tile;
+    part.group = info.group;
+    const int64_t pieces = tiles * slabs_per_tile * (slab_bytes(info.format) / 16);
+    if (!int4) {
+      launch(launcher, blocks_for(pieces), kThreads, 0, pack_slabs_kernel<false>, part, pieces);
+      continue;
+    }
+    copy_in(launcher.stream, staged + scales_at,
+            plain.scales.data + size_t(first) * row_scale_bytes, size_t(rows) * row_scale_bytes);
+    part.scales = reinterpret_cast<const uint16_t*>(staged + scales_at);
+    part.packed_scales =
+        reinterpret_cast<uint16_t*>(storage + slabs_bytes(info)) + tile * scales_per_tile;
+    const int64_t scales = tiles * scales_per_tile;
+    launch(launcher, blocks_for(pieces), kThreads, 0, pack_slabs_kernel<true>, part, pieces);
+    launch(launcher, blocks_for(scales), kThreads, 0, pack_int4_scales_kernel, part, scales);
+  }
+  if (int4) return;
+  std::byte* scales = storage + slabs_bytes(info);
+  copy_in(launcher.stream, scales, plain.scales.data, plain.scales.bytes());
+  const size_t padding = slab_scale_bytes(info) - plain.scales.bytes();
+  if (padding > 0)
+    cuda_check(cudaMemsetAsync(scales + plain.scales.bytes(), 0, padding, launcher.stream));
+}
+
+Weight WeightPacker::pack(const Launcher& launcher, const Weight& plain,
+                          std::span<std::byte> storage) {
+  const WeightInfo& info = plain.info;
+  const size_t bytes = cuda_packed_bytes(info);
+  check(!plain.packed && storage.size() >= bytes, "pack: ", storage.size(), " bytes for ", bytes);
+  check(reinterpret_cast<uintptr_t>(storage.data()) % 16 == 0, "pack: storage is not aligned");
+  const std::lock_guard lock(mutex_);
+  // A thread's current device is 0 until it says otherwise.
+  cudaPointerAttributes where{};
+  cuda_check(cudaPointerGetAttributes(&where, storage.data()));
+  cuda_check(cudaSetDevice(where.device));
+  if (in_slabs(info.format))
+    pack_slabs(launcher, plain, storage.data());
+  else
+    copy_rows(launcher.stream, plain, storage.data());
+  cuda_check(cudaStreamSynchronize(launcher.stream));
+  return {info, {storage.data(), DType::u8, {int64_t(bytes)}}, {}, true};
+}
+
+Weight CudaOps::pack(const Weight& plain, std::span<std::byte> storage) {
+  return packer_.pack(launcher_, plain, storage);
+}
+
+}  // namespace slip

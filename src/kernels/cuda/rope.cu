@@ -1,0 +1,115 @@
+#include "kernels/cuda/cuda_ops_impl.h"
+#include "kernels/cuda/kv_codes.h"
+#include "kernels/cuda/rope.cuh"
+#include "kernels/dims.h"
+#include "quant/number_formats.h"
+
+namespace slip {
+namespace {
+
+constexpr int kTableThreads = 128;
+constexpr int kWarps = 8;  // of a block, each with one head at a time
+
+// Angles in double: a float is off by up to 0.016 at position 262143.
+__global__ void rope_table_kernel(const float* frequencies, float scale, float* cos_out,
+                                  float* sin_out, int64_t rows, int64_t pairs,
+                                  const DeviceSpan* spans, int span_count) {
+  let_next_begin();
+  wait_for_inputs();
+  const int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (index >= rows * pairs) return;
+  const int64_t row = index / pairs;
+  const DeviceSpan* span = span_of_row(spans, span_count, row);
+  if (!span) return;
+  const int64_t position = span->start + row - span->first_row;
+  const double angle = double(position) * double(frequencies[index % pairs]);
+  cos_out[index] = float(cos(angle) * double(scale));
+  sin_out[index] = float(sin(angle) * double(scale));
+}
+
+// float_to_fp8() on the device.
+__device__ __forceinline__ uint8_t fp8_bits(float value) {
+  const uint32_t sign = __float_as_uint(value) >> 31 << 7;
+  if (isnan(value)) return uint8_t(sign | 0x7f);
+  const float magnitude = fminf(fabsf(value), kFp8Max);
+  if (magnitude < 0x1p-6f) return uint8_t(sign | uint32_t(rintf(magnitude * 0x1p9f)));
+  const uint32_t bits = __float_as_uint(magnitude);
+  const uint32_t rounded = bits + 0x7ffffu + ((bits >> 20) & 1);
+  return uint8_t(sign | (rounded - (120u << 23)) >> 20);
+}
+
+__device__ __forceinline__ void store_plain(float* to, float value) { *to = value; }
+__device__ __forceinline__ void store_plain(uint16_t* to, float value) { *to = bf16_bits(value); }
+__device__ __forceinline__ void store_plain(uint8_t* to, float value) { *to = fp8_bits(value); }
+
+// A warp per row and head: of queries, then of keys, then of values.
+template <class Element>
+__global__ void rotate_and_store_kernel(const __grid_constant__ RotateParams p, Element* keys,
+                                        Element* values, int page_len) {
+  extern __shared__ float heads[];  // [kWarps, head_dim]
+  let_next_begin();
+  wait_for_inputs();
+  const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+  const int items = p.q_heads + 2 * p.kv_heads;
+  const int64_t index = int64_t(blockIdx.x) * kWarps + warp;
+  const int64_t row = index / items;
+  if (row >= p.rows) return;
+  const DeviceSpan* span = span_of_row(p.spans, p.span_count, row);
+  if (!span) return;
+  float* head = heads + warp * p.head_dim;
+  const int item = int(index % items);
+  if (item < p.q_heads) {
+    rotate_query(p, row, item, head);
+    return;
+  }
+  const bool is_key = item < p.q_heads + p.kv_heads;
+  const int kv_head = item - p.q_heads - (is_key ? 0 : p.kv_heads);
+  const int64_t position = span->start + row - span->first_row;
+  const int64_t page = span->pages[position / page_len];
+  const int64_t vector = (page * p.kv_heads + kv_head) * page_len + position % page_len;
+  const float* from = (is_key ? p.k : p.v) + (row * p.kv_heads + kv_head) * p.head_dim;
+  Element* to = (is_key ? keys : values) + vector * p.head_dim;
+  if (is_key) {
+    normalise_and_rotate(p, row, from, p.k_scale, head);
+    from = head;
+  }
+  for (int i = lane; i < p.head_dim; i += kWarp) store_plain(to + i, from[i]);
+}
+
+}  // namespace
+
+void CudaOps::rope_table(const RopeTableArgs& args) {
+  const Dims dims = check_shapes(args);
+  const int64_t values = dims["rows"] * dims["pairs"];
+  if (values == 0) return;
+  const auto blocks = unsigned((values + kTableThreads - 1) / kTableThreads);
+  launch(launcher_, blocks, kTableThreads, 0, rope_table_kernel, args.frequencies.f32(), args.scale,
+         args.cos.f32(), args.sin.f32(), dims["rows"], dims["pairs"], spans_on_device(args.spans),
+         int(args.spans.size()));
+}
+
+void CudaOps::rotate_and_store(const RotateAndStoreArgs& args) {
+  const Dims dims = check_shapes(args);
+  if (dims["rows"] == 0 || args.spans.empty()) return;
+  const DeviceSpan* spans = spans_on_device(args.spans);
+  if (args.kv.recipe.coded()) return rotate_and_store_coded(launcher_, args, spans);
+
+  const RotateParams params = rotate_params(args, spans);
+  const int64_t warps = params.rows * (params.q_heads + 2 * params.kv_heads);
+  const auto blocks = unsigned((warps + kWarps - 1) / kWarps);
+  const size_t shared = size_t(kWarps) * size_t(params.head_dim) * sizeof(float);
+  const auto start = [&]<class Element>(DType dtype,
+                                        void (*kernel)(RotateParams, Element*, Element*, int)) {
+    launch(launcher_, blocks, kWarps * kWarp, shared, kernel, params,
+           args.kv.keys.as<Element>(dtype), args.kv.values.as<Element>(dtype),
+           int(dims["page_len"]));
+  };
+  switch (args.kv.keys.dtype) {
+    case DType::f32: return start(DType::f32, rotate_and_store_kernel<float>);
+    case DType::bf16: return start(DType::bf16, rotate_and_store_kernel<uint16_t>);
+    case DType::fp8_e4m3: return start(DType::fp8_e4m3, rotate_and_store_kernel<uint8_t>);
+    default: unreachable("type of keys and values");
+  }
+}
+
+}  // namespace slip

@@ -1,0 +1,86 @@
+// What rotate_and_store() does to one head, whatever the cache.
+#pragma once
+
+#include "kernels/args.h"
+#include "kernels/cuda/device/spans.h"
+#include "kernels/cuda/device/warp.cuh"
+
+namespace slip {
+
+struct RotateParams {
+  const float* q;
+  const float* k;
+  const float* v;
+  const float* q_scale;
+  const float* k_scale;
+  const float* cos;
+  const float* sin;
+  float* out_q;
+  const DeviceSpan* spans;
+  int64_t rows;
+  int32_t span_count;
+  int32_t q_heads, kv_heads, head_dim, q_stride, pairs;
+  float eps;
+};
+
+inline RotateParams rotate_params(const RotateAndStoreArgs& args, const DeviceSpan* spans) {
+  return {.q = args.q.f32(),
+          .k = args.k.f32(),
+          .v = args.v.f32(),
+          .q_scale = args.q_scale.f32(),
+          .k_scale = args.k_scale.f32(),
+          .cos = args.cos.f32(),
+          .sin = args.sin.f32(),
+          .out_q = args.out_q.f32(),
+          .spans = spans,
+          .rows = args.q.shape[0],
+          .span_count = int32_t(args.spans.size()),
+          .q_heads = int32_t(args.q.shape[1]),
+          .kv_heads = int32_t(args.k.shape[1]),
+          .head_dim = int32_t(args.k.shape[2]),
+          .q_stride = int32_t(args.q.shape[2]),
+          .pairs = int32_t(args.cos.shape[1]),
+          .eps = args.eps};
+}
+
+// The span that a row of the step belongs to, or null.
+__device__ __forceinline__ const DeviceSpan* span_of_row(const DeviceSpan* spans, int count,
+                                                         int64_t row) {
+  for (int i = 0; i < count; ++i)
+    if (row >= spans[i].first_row && row < spans[i].first_row + spans[i].rows) return spans + i;
+  return nullptr;
+}
+
+// One warp: head (shared) <- x, normalised, its first 2 * pairs dimensions rotated.
+__device__ __forceinline__ void normalise_and_rotate(const RotateParams& p, int64_t row,
+                                                     const float* x, const float* scale,
+                                                     float* head) {
+  const int lane = int(threadIdx.x) % kWarp;
+  float squares = 0;
+  for (int i = lane; i < p.head_dim; i += kWarp) {
+    const float value = x[i];
+    head[i] = value;
+    squares = fmaf(value, value, squares);
+  }
+  const float inverse = 1.0f / sqrtf(warp_sum(squares) / float(p.head_dim) + p.eps);
+  for (int i = lane; i < p.head_dim; i += kWarp) head[i] = head[i] * inverse * scale[i];
+  __syncwarp();
+  const float* cos = p.cos + row * p.pairs;
+  const float* sin = p.sin + row * p.pairs;
+  for (int j = lane; j < p.pairs; j += kWarp) {
+    const float low = head[j], high = head[j + p.pairs];
+    head[j] = low * cos[j] - high * sin[j];
+    head[j + p.pairs] = high * cos[j] + low * sin[j];
+  }
+  __syncwarp();
+}
+
+__device__ __forceinline__ void rotate_query(const RotateParams& p, int64_t row, int query_head,
+                                             float* head) {
+  const int64_t at = row * p.q_heads + query_head;
+  normalise_and_rotate(p, row, p.q + at * p.q_stride, p.q_scale, head);
+  float* out = p.out_q + at * p.head_dim;
+  for (int i = int(threadIdx.x) % kWarp; i < p.head_dim; i += kWarp) out[i] = head[i];
+}
+
+}  // namespace slip

@@ -1,0 +1,61 @@
+// The formats that lie in slabs, as tensor cores take them: a lane's words of a slab, and what they
+// are in each step.
+#pragma once
+
+#include "kernels/cuda/device/mma.cuh"
+
+namespace slip {
+
+struct Int4Slab {
+  static constexpr WeightFormat kFormat = WeightFormat::int4_group;
+  static constexpr int kWords = 8;  // of 32 bits, of a lane
+  __device__ static WeightFragment fragment(const uint32_t* words, int step) {
+    return unpack_int4(words[step]);
+  }
+};
+struct Int8Slab {
+  static constexpr WeightFormat kFormat = WeightFormat::int8_row;
+  static constexpr int kWords = 16;
+  __device__ static WeightFragment fragment(const uint32_t* words, int step) {
+    return unpack_int8({words[2 * step], words[2 * step + 1]});
+  }
+};
+struct Fp8Slab {
+  static constexpr WeightFormat kFormat = WeightFormat::fp8_block;
+  static constexpr int kWords = 16;
+  __device__ static WeightFragment fragment(const uint32_t* words, int step) {
+    return unpack_fp8({words[2 * step], words[2 * step + 1]});
+  }
+};
+
+template <int kWords>
+__device__ __forceinline__ void load_lane_words(const std::byte* slab, uint32_t (&words)[kWords]) {
+  const int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int piece = 0; piece < kWords / 4; ++piece) {
+    const uint4 four = reinterpret_cast<const uint4*>(slab)[piece * kWarp + lane];
+    words[4 * piece] = four.x;
+    words[4 * piece + 1] = four.y;
+    words[4 * piece + 2] = four.z;
+    words[4 * piece + 3] = four.w;
+  }
+}
+
+// totals += sums * scales * units. scales: of a lane's outputs l / 4 and l / 4 + 8; units: of its
+// rows 2 (l % 4) and the next. Spelled out, so that every kernel rounds alike.
+__device__ __forceinline__ void add_scaled(Sums& totals, const Sums& sums, float2 scales,
+                                           float2 units) {
+  totals.v[0] = __fmaf_rn(sums.v[0], __fmul_rn(scales.x, units.x), totals.v[0]);
+  totals.v[1] = __fmaf_rn(sums.v[1], __fmul_rn(scales.x, units.y), totals.v[1]);
+  totals.v[2] = __fmaf_rn(sums.v[2], __fmul_rn(scales.y, units.x), totals.v[2]);
+  totals.v[3] = __fmaf_rn(sums.v[3], __fmul_rn(scales.y, units.y), totals.v[3]);
+}
+
+// int4: scales of a lane's outputs from those of a group, f16 [16].
+__device__ __forceinline__ float2 lane_scales(const std::byte* group_scales) {
+  const auto* scales = reinterpret_cast<const __half*>(group_scales);
+  const int output = int(threadIdx.x) % kWarp / 4;
+  return make_float2(__half2float(scales[output]), __half2float(scales[output + 8]));
+}
+
+}  // namespace slip
