@@ -68,6 +68,7 @@ class Bench : public Verb {
     SLIP_TRY(backend_, make_backend(model_));
     EngineOptions options;
     SLIP_TRY(options.memory, memory_request(model_));
+    options.weights = weight_choices(model_);
     int64_t longest = 1;
     for (const int64_t depth : depths)
       for (const auto* lengths : {&prompts, &generated})

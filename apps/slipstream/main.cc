@@ -14,6 +14,7 @@ std::vector<std::unique_ptr<Verb>> make_all_verbs() {
   verbs.push_back(make_bench_verb());
   verbs.push_back(make_bench_ladder_verb());
   verbs.push_back(make_bench_context_verb());
+  verbs.push_back(make_bench_ops_verb());
   verbs.push_back(make_doctor_verb());
   for (auto& verb : make_eval_verbs()) verbs.push_back(std::move(verb));
   verbs.push_back(make_completions_verb());

@@ -14,9 +14,10 @@ namespace {
 struct Case {
   std::string recipe;
   int conversations;
+  Backend backend = cpu_backends().front();
 
   friend std::ostream& operator<<(std::ostream& out, const Case& each) {
-    return out << each.conversations << " with " << each.recipe;
+    return out << each.conversations << " on " << each.backend << " with " << each.recipe;
   }
 };
 
@@ -50,7 +51,7 @@ class Conversations : public ::testing::TestWithParam<Case> {
   }
 
   LoadedModel model_{minnow_folder(),
-                     fast_backends().front(),
+                     GetParam().backend,
                      {.context = 256,
                       .max_rows = 64,
                       .max_drafts = kMaxDrafts,
@@ -72,11 +73,23 @@ TEST_P(Conversations, AreTheSameWithDrafts) {
   EXPECT_GT(drafted_, accepted_) << "nothing was ever rejected";
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, Conversations,
-                         ::testing::Values(Case{"f32", 1000}, Case{"k4v4", 100}, Case{"bf16", 25},
-                                           Case{"fp8", 25}, Case{"int8", 25}, Case{"k8v4", 25},
-                                           Case{"k4v3", 25}, Case{"k3v3", 25}, Case{"k3v2", 25}),
-                         [](const auto& each) { return each.param.recipe; });
+std::vector<Case> cases() {
+  std::vector<Case> all = {{"f32", 1000}, {"k4v4", 100}, {"bf16", 25}, {"fp8", 25}, {"int8", 25},
+                           {"k8v4", 25},  {"k4v3", 25},  {"k3v3", 25}, {"k3v2", 25}};
+  for (const Backend& backend : fast_backends())
+    if (backend.name == "cuda")
+      for (const auto& [recipe, conversations] :
+           {std::pair{"bf16", 1000}, std::pair{"k4v4", 200}, std::pair{"f32", 25},
+            std::pair{"fp8", 25}, std::pair{"int8", 25}, std::pair{"k3v2", 25}})
+        all.push_back({recipe, conversations, backend});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, Conversations, ::testing::ValuesIn(cases()),
+                         [](const auto& each) {
+                           const Case& test = each.param;
+                           return test.backend.name == "cuda" ? "cuda_" + test.recipe : test.recipe;
+                         });
 
 }  // namespace
 }  // namespace slip

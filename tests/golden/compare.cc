@@ -52,6 +52,11 @@ void Differences::expect_within(Arithmetic arithmetic) const {
       EXPECT_LE(percentile(0.99), 0.05) << describe();
       EXPECT_GE(same_choice(), 0.995) << describe();
       return;
+    case Arithmetic::f16_activations:
+      EXPECT_LE(rms(), 0.05) << describe();
+      EXPECT_LE(percentile(0.99), 0.15) << describe();
+      EXPECT_GE(same_choice(), 0.995) << describe();
+      return;
   }
 }
 

@@ -32,12 +32,17 @@ Backend ref_backend() {
   return {"ref", false, [](ThreadPool&) { return make_ref_ops(); }};
 }
 
-std::vector<Backend> fast_backends() {
+std::vector<Backend> cpu_backends() {
   std::vector<Backend> backends;
   for (const Isa isa : available_isas()) backends.push_back(cpu_backend(isa));
+  return backends;
+}
+
+std::vector<Backend> fast_backends() {
+  std::vector<Backend> backends = cpu_backends();
 #ifdef SLIP_CUDA
   if (make_cuda_ops(0).ok())
-    backends.push_back({"cuda", true, [](ThreadPool&) { return make_cuda_ops(0).value(); }});
+    backends.push_back({"cuda", true, [](ThreadPool&) { return make_cuda_ops(0).value(); }, 16});
 #endif
   return backends;
 }

@@ -18,12 +18,15 @@ struct Backend {
   std::string name;               // letters, digits and underscores: part of a test's name
   bool int8_activations = false;  // where weights are int4 or int8
   std::unique_ptr<Ops> (*make)(ThreadPool& pool) = nullptr;
+  // Rows of a step whose bits do not depend on the rows beside them; longer steps are prompts.
+  int64_t invariant_rows = 1 << 20;
 };
 inline std::ostream& operator<<(std::ostream& out, const Backend& backend) {
   return out << backend.name;
 }
 
 Backend ref_backend();
+std::vector<Backend> cpu_backends();   // best first
 std::vector<Backend> fast_backends();  // the CPU's, best first, and the GPU's if there is one
 std::vector<Backend> all_backends();  // the reference first
 
@@ -57,6 +60,7 @@ class LoadedModel {
               const LoadedOptions& options = {});
 
   Engine& engine() { return *engine_; }
+  Memory& memory() { return ops_->memory(); }
 
   // Logits of every position, from an empty state.
   LogitRows logits(std::span<const int32_t> ids);

@@ -133,7 +133,7 @@ TEST_P(FastModel, Bf16KeysAndValuesAreRowInvariantToo) {
 
 INSTANTIATE_TEST_SUITE_P(Models, FastModel,
                          ::testing::Combine(::testing::ValuesIn(cases()),
-                                            ::testing::ValuesIn(fast_backends())),
+                                            ::testing::ValuesIn(cpu_backends())),
                          [](const auto& test) {
                            return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
                          });

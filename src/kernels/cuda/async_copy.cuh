@@ -1,5 +1,5 @@
-// Copies from global to shared memory that go on while a thread computes. A thread sees its own when
-// it has waited for them; other threads' after a barrier behind that.
+// Copies from global to shared memory that go on while a thread computes. A thread sees its own
+// when it has waited for them; other threads' after a barrier behind that.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ __device__ __forceinline__ void copy_16_async(void* shared, const void* global) 
 }
 
 __device__ __forceinline__ void copy_4_async(void* shared, const void* global) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
-                   uint32_t(__cvta_generic_to_shared(shared))),
-               "l"(global)
-               : "memory");
+  asm volatile(
+      "cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(uint32_t(__cvta_generic_to_shared(shared))),
+      "l"(global)
+      : "memory");
 }
 
 // Ends a group: the copies that this thread has asked for since the last one.

@@ -22,39 +22,39 @@
 
 namespace slip {
 
-inline constexpr int kSplitRows = 16;  // most rows of a span that is computed in segments
+inline constexpr int kSplitRows =
+    int(kFewRows);  // most rows of a span that is computed in segments
 
 // Segments have 128 positions at first and double each time that the context quadruples: short
 // contexts need many blocks, long ones few sums.
 struct Segments {
-  static constexpr int64_t kShortest = 128, kFirstTier = 4096;
   static constexpr int kTiers = 4;
+  static constexpr int kFirstLength = 7, kFirstEnd = 12;  // logarithms
 
   // Number of segments that positions [0, end) lie in.
   __host__ __device__ static int64_t count(int64_t end) {
     int64_t segments = 0, begin = 0;
-    for (int tier = 0; tier < kTiers; ++tier) {
-      const int64_t length = kShortest << tier;
-      const int64_t tier_end = kFirstTier << (2 * tier);
+    for (int tier = 0;; ++tier) {
+      const int length = kFirstLength + tier;
+      const int64_t tier_end = int64_t{1} << (kFirstEnd + 2 * tier);
       if (end <= tier_end || tier == kTiers - 1)
-        return segments + (end - begin + length - 1) / length;
-      segments += (tier_end - begin) / length;
+        return segments + ((end - begin + (int64_t{1} << length) - 1) >> length);
+      segments += (tier_end - begin) >> length;
       begin = tier_end;
     }
-    return segments;
   }
 
   // First position of a segment.
   __host__ __device__ static int64_t begin(int64_t segment) {
     int64_t first = 0;
-    for (int tier = 0; tier < kTiers; ++tier) {
-      const int64_t length = kShortest << tier;
-      const int64_t tier_segments = ((kFirstTier << (2 * tier)) - first) / length;
-      if (segment < tier_segments || tier == kTiers - 1) return first + segment * length;
-      segment -= tier_segments;
-      first = kFirstTier << (2 * tier);
+    for (int tier = 0;; ++tier) {
+      const int length = kFirstLength + tier;
+      const int64_t tier_end = int64_t{1} << (kFirstEnd + 2 * tier);
+      const int64_t segments = (tier_end - first) >> length;
+      if (segment < segments || tier == kTiers - 1) return first + (segment << length);
+      segment -= segments;
+      first = tier_end;
     }
-    return first;
   }
 };
 
@@ -101,24 +101,18 @@ struct TileParams {
 
   int32_t first_span;  // of this launch
   int32_t q_heads, kv_heads;
+  int32_t group;       // q_heads / kv_heads
   int32_t segments;    // 0: one block sees all positions and writes to `out`
   float score_factor;  // log2(e) * scale, and what stored keys are short of
   float value_factor;  // what stored values are short of
   Partials partials;
 };
 
-// Rows of this launch's spans of few rows before `span`: where its partials are.
-__device__ __forceinline__ int32_t partial_row(const DeviceSpan* spans, int first_span, int span) {
-  int32_t rows = 0;
-  for (int i = first_span; i < span; ++i)
-    if (spans[i].rows <= kSplitRows) rows += spans[i].rows;
-  return rows;
-}
-
 // Blocks are (tile of queries, segment, span and kv head), kTileThreads threads.
 using TileKernel = void (*)(TileParams);
 inline constexpr int kTileThreads = 128;
-inline constexpr int kTileQueries = 16;  // times 1 or 2 in a block
+inline constexpr int kTileQueries = 16;
+inline constexpr int kWholeTiles = 2;  // of a block that sees all positions
 
 // Kernels for `tiles` (1 or 2) tiles of queries per block; null if there is none for such a cache.
 TileKernel plain_tile_kernel(KvCodec codec, int64_t head_dim, int tiles);

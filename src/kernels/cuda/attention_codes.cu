@@ -1,30 +1,7 @@
-// Tiles of queries over coded caches.
-#include <algorithm>
-
-#include "kernels/cuda/attention_tiles.cuh"
+#include "kernels/cuda/attention_codes.h"
 #include "quant/number_formats.h"
 
 namespace slip {
-namespace {
-
-template <int kKeyBits, int kValueBits>
-TileKernel kernel_of(int tiles) {
-  using Cache = CodedCache<kKeyBits, kValueBits>;
-  return tiles == 1 ? attend_tiles<Cache, 1> : attend_tiles<Cache, 2>;
-}
-
-template <int kKeyBits>
-TileKernel kernel_of(int value_bits, int tiles) {
-  switch (value_bits) {
-    case 8: return kernel_of<kKeyBits, 8>(tiles);
-    case 4: return kernel_of<kKeyBits, 4>(tiles);
-    case 3: return kernel_of<kKeyBits, 3>(tiles);
-    case 2: return kernel_of<kKeyBits, 2>(tiles);
-    default: unreachable("bits of coded values");
-  }
-}
-
-}  // namespace
 
 MagnitudeTable magnitude_table(KvCodec codec) {
   MagnitudeTable table{};
@@ -42,10 +19,10 @@ MagnitudeTable magnitude_table(KvCodec codec) {
 TileKernel coded_tile_kernel(const KvRecipe& recipe, int tiles) {
   const int value_bits = bits_of(recipe.values);
   switch (bits_of(recipe.keys)) {
-    case 8: return kernel_of<8>(value_bits, tiles);
-    case 4: return kernel_of<4>(value_bits, tiles);
-    case 3: return kernel_of<3>(value_bits, tiles);
-    case 2: return kernel_of<2>(value_bits, tiles);
+    case 8: return coded_tile_kernel_of_int8(value_bits, tiles);
+    case 4: return coded_tile_kernel_of_tq4(value_bits, tiles);
+    case 3: return coded_tile_kernel_of_tq3(value_bits, tiles);
+    case 2: return coded_tile_kernel_of_tq2(value_bits, tiles);
     default: unreachable("bits of coded keys");
   }
 }

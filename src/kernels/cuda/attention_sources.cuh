@@ -24,6 +24,13 @@ namespace slip {
 __device__ __forceinline__ int lane_id() { return int(threadIdx.x) % kWarp; }
 __device__ __forceinline__ int warp_id() { return int(threadIdx.x) / kWarp; }
 
+// Of a normal float; exact for powers of two.
+__device__ __forceinline__ float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return __fmaf_rn(__fmaf_rn(-x, y, 1.0f), y, y);
+}
+
 // kWords words at p, aligned to their size. A stream is loaded where it is asked for, other words
 // where the compiler sees fit.
 template <int kWords, bool kStream>
@@ -76,25 +83,26 @@ struct F32Rows {  // of the step, aligned to floats alone
 };
 
 // Rows of a chunk: `stride` values from one position to the next; those from `valid` on may hold
-// anything and are not read.
+// anything and are read as zero.
 template <class Rows>
 struct RowPage {
   const typename Rows::Value* rows;
   int64_t stride;
   int valid;
 
-  template <int kCount, bool kStream>
+  // kCount values of a position; kWhole: all positions are valid.
+  template <int kCount, bool kWhole>
   __device__ __forceinline__ void load(int position, int dim, uint32_t* words) const {
     constexpr int kWords = kCount * int(sizeof(typename Rows::Value)) / 4;
     const auto* at = rows + position * stride + dim;
-    if (position >= valid) {
+    if (!kWhole && position >= valid) {
 #pragma unroll
       for (int i = 0; i < kWords; ++i) words[i] = 0;
     } else if constexpr (sizeof(typename Rows::Value) == 4) {
 #pragma unroll
       for (int i = 0; i < kWords; ++i) words[i] = __float_as_uint(at[i]);
     } else {
-      load_words<kWords, kStream>(at, words);
+      load_words<kWords, kWhole>(at, words);
     }
   }
 };
@@ -118,7 +126,7 @@ struct ColumnScales {
 };
 
 // Keys of a chunk in kParts parts, of which one is held at a time.
-template <class Rows, int kDim, int kPartCount>
+template <class Rows, int kDim, int kPartCount, bool kWhole>
 struct RowKeys {
   static constexpr int kParts = kPartCount;
   static constexpr int kSteps = kDim / 32 / kParts;  // octets (n, i) of a part
@@ -132,8 +140,8 @@ struct RowKeys {
     for (int n = 0; n < 2; ++n)
 #pragma unroll
       for (int i = 0; i < kSteps; ++i)
-        page.template load<8, kParts == 1>(16 * warp_id() + 8 * n + g,
-                                           32 * (part * kSteps + i) + 8 * j, words[n][i]);
+        page.template load<8, kWhole>(16 * warp_id() + 8 * n + g, 32 * (part * kSteps + i) + 8 * j,
+                                      words[n][i]);
   }
 
   __device__ __forceinline__ void octet(int n, int i, uint32_t (&operands)[4]) const {
@@ -143,7 +151,7 @@ struct RowKeys {
 };
 
 // Values of a chunk, likewise; a part is some of the four steps of 16 positions.
-template <class Rows, int kDim, int kPartCount>
+template <class Rows, int kDim, int kPartCount, bool kWhole>
 struct RowValues {
   static constexpr int kParts = kPartCount;
   static constexpr int kSteps = 4 / kParts;
@@ -159,9 +167,8 @@ struct RowValues {
       const int s = part * kSteps + step;
 #pragma unroll
       for (int k = 0; k < 4; ++k)
-        page.template load<kPiece, kParts == 1>(32 * (s / 2) + 8 * j + 4 * (s % 2) + k,
-                                                warp_id() * (kDim / 4) + kPiece * g,
-                                                words[step][k]);
+        page.template load<kPiece, kWhole>(32 * (s / 2) + 8 * j + 4 * (s % 2) + k,
+                                           warp_id() * (kDim / 4) + kPiece * g, words[step][k]);
     }
   }
 
@@ -259,5 +266,31 @@ struct CodedValues : Codes<kBits> {
     Codes<kBits>::octet(table, step * (kTileDim / 64) + u, operands);
   }
 };
+
+// A cache: where whole pages come from, and, if it is plain, the rows of a page that is not whole.
+template <class Rows, int kHeadDim>
+struct PlainCache {
+  static constexpr int kDim = kHeadDim;
+  static constexpr bool kCoded = false;
+  using Keys = RowKeys<Rows, kDim, 1, true>;
+  using Values = RowValues<Rows, kDim, 1, true>;
+  using Page = RowPage<Rows>;
+  using Partial = Rows;
+};
+
+template <int kKeyBits, int kValueBits>
+struct CodedCache {
+  static constexpr int kDim = kTileDim;
+  static constexpr bool kCoded = true;
+  using Keys = CodedKeys<kKeyBits>;
+  using Values = CodedValues<kValueBits>;
+  using Page = CodePage;
+};
+
+// Few enough registers for keys and values of a chunk ahead, whatever else there is.
+template <class Cache>
+constexpr bool is_light() {
+  return sizeof(typename Cache::Keys) + sizeof(typename Cache::Values) <= 300;
+}
 
 }  // namespace slip

@@ -11,93 +11,9 @@
 // scale. Everything else is float. What a query gets depends on no other query of the tile.
 #pragma once
 
-#include "kernels/cuda/attention_sources.cuh"
+#include "kernels/cuda/attention_work.cuh"
 
 namespace slip {
-
-inline constexpr int kChunk = kTilePositions;
-inline constexpr int kTileWarps = kTileThreads / kWarp;
-inline constexpr float kWeightExponent = 14;
-
-// Keys and values of a plain cache, or those of a coded one, and how the tail and the rows of the
-// step are read.
-template <class Rows, int kHeadDim>
-struct PlainCache {
-  static constexpr int kDim = kHeadDim;
-  static constexpr bool kCoded = false;
-  using Keys = RowKeys<Rows, kDim, 1>;
-  using Values = RowValues<Rows, kDim, 1>;
-  using Page = RowPage<Rows>;
-};
-template <int kKeyBits, int kValueBits>
-struct CodedCache {
-  static constexpr int kDim = kTileDim;
-  static constexpr bool kCoded = true;
-  using Keys = CodedKeys<kKeyBits>;
-  using Values = CodedValues<kValueBits>;
-  using Page = CodePage;
-};
-
-template <int kDim, int kTiles>
-struct TileShared {
-  static constexpr int kQueries = kTiles * kTileQueries;
-  uint4 queries[kQueries][kDim / 8];    // f16
-  uint4 weights[kQueries][kChunk / 8];  // f16
-  float maxima[kTileWarps][kQueries];   // of a chunk; in the end, denominators
-  float scales[kTileWarps];             // largest of the values of a chunk
-  float factors[kQueries];              // of scores
-  int rows[kQueries];                   // of the span; none: -1
-};
-
-// Units of 16 bytes of a row are permuted, so that neither reading operands (eight lanes: two rows,
-// four units in line) nor writing weights (eight rows, one unit) meets a bank twice.
-__device__ __forceinline__ int swizzled(int row, int unit) {
-  return unit ^ ((row & 1) << 2 | (row >> 1 & 3));
-}
-
-__device__ __forceinline__ float exp2_fast(float x) {  // 2 ulp
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-__device__ __forceinline__ float quad_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
-  return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
-}
-__device__ __forceinline__ float quad_sum(float x) {
-  x += __shfl_xor_sync(~0u, x, 1);
-  return x + __shfl_xor_sync(~0u, x, 2);
-}
-
-// turbo_rotate() of a vector of which a lane has values lane + 32 e.
-template <int kPerLane>
-__device__ __forceinline__ void rotate_in_registers(float (&x)[kPerLane], const SignBits& signs) {
-#pragma unroll
-  for (int e = 0; e < kPerLane; ++e)
-    if (signs.words[e] >> lane_id() & 1) x[e] = -x[e];
-#pragma unroll
-  for (int stride = 1; stride < kWarp; stride *= 2) {
-#pragma unroll
-    for (int e = 0; e < kPerLane; ++e) {
-      const float other = __shfl_xor_sync(~0u, x[e], stride);
-      x[e] = lane_id() & stride ? other - x[e] : x[e] + other;
-    }
-  }
-#pragma unroll
-  for (int stride = 1; stride < kPerLane; stride *= 2) {
-#pragma unroll
-    for (int e = 0; e < kPerLane; ++e) {
-      if (e & stride) continue;
-      const float a = x[e], b = x[e + stride];
-      x[e] = a + b;
-      x[e + stride] = a - b;
-    }
-  }
-  const float norm = 1.0f / sqrtf(float(kPerLane * kWarp));
-#pragma unroll
-  for (int e = 0; e < kPerLane; ++e) x[e] *= norm;
-}
 
 template <class Cache, int kTiles>
 class TileBlock {
@@ -105,59 +21,55 @@ class TileBlock {
   static constexpr int kDim = Cache::kDim;
   static constexpr int kQueries = kTiles * kTileQueries;
   using Shared = TileShared<kDim, kTiles>;
+  // Both keys and values of the next chunk are on their way, unless they take too many registers.
+  static constexpr bool kValuesAhead = kTiles == 1 || is_light<Cache>();
 
-  __device__ TileBlock(const TileParams& params, const DeviceSpan& span, int kv_head,
-                       Shared& shared)
-      : p_(params),
-        span_(span),
-        shared_(shared),
-        kv_head_(kv_head),
-        group_(params.q_heads / params.kv_heads),
-        first_query_(int64_t(blockIdx.x) * kQueries),
-        query_count_(int(min(int64_t(kQueries), int64_t(span.rows) * group_ - first_query_))) {}
+  __device__ TileBlock(const TileParams& params, Shared& shared) : p_(params), shared_(shared) {}
 
-  __device__ bool is_empty() const { return query_count_ <= 0; }
-
-  // Positions of the first row and behind the last one.
-  __device__ int64_t first_position() const { return span_.start + first_query_ / group_; }
-  __device__ int64_t end_position() const {
-    return span_.start + (first_query_ + query_count_ - 1) / group_ + 1;
-  }
-
-  // Positions [begin, end); both begin with a chunk or end with the last row.
-  __device__ __forceinline__ void run(int64_t begin, int64_t end) {
+  // All positions of the work.
+  __device__ __forceinline__ void run() {
+    const TileWork& work = shared_.work;
     typename Cache::Keys keys = key_source();
     typename Cache::Values values = value_source();
-    // Pages before that of the last row are read as codes, by rows that lie behind them.
-    const int64_t pages_end = Cache::kCoded ? min(end, page_of(end_position() - 1)) : end;
-    if (begin < pages_end) {
-      const int64_t page = span_.pages[begin / kChunk];
-      keys.load(key_page(page, begin), 0);
-      values.load(value_page(page, begin), 0);
+    if (work.begin < work.pages_end) {
+      keys.load(key_page(work.begin), 0);
+      if constexpr (kValuesAhead) values.load(value_page(work.begin), 0);
     }
     prepare_queries();
 #pragma unroll 1
-    for (int64_t chunk = begin; chunk < pages_end; chunk += kChunk) {
+    for (int64_t chunk = work.begin; chunk < work.pages_end; chunk += kChunk) {
       const int64_t next = chunk + kChunk;
-      const bool more = next < pages_end;
-      const int64_t next_page = more ? span_.pages[next / kChunk] : 0;
+      const auto load_next_keys = [&] {
+        if (next < work.pages_end) keys.load(key_page(next), 0);
+      };
       Sums scores[kTiles][2];
-      score(keys, scores);
+      score(keys, scores, [](int) {});
       const auto key_scales = keys.scales;
-      if (more) keys.load(key_page(next_page, next), 0);
+      if constexpr (kValuesAhead)
+        load_next_keys();
+      else
+        values.load(value_page(chunk), 0);
       weigh(key_scales, values.scales, chunk, false, scores);
-      mix(values);
-      if (more) values.load(value_page(next_page, next), 0);
+      mix(values, [&](int step) {
+        if (!kValuesAhead && step == 2) load_next_keys();
+      });
+      if constexpr (kValuesAhead)
+        if (next < work.pages_end) values.load(value_page(next), 0);
     }
     if constexpr (Cache::kCoded) {
 #pragma unroll 1
-      for (int64_t chunk = max(begin, page_of(first_position())); chunk < end; chunk += kChunk)
+      for (int64_t chunk = max(work.begin, work.rows_begin - work.rows_begin % kChunk);
+           chunk < work.end; chunk += kChunk)
         run_uncoded(chunk);
+    } else if (work.pages_end < work.end) {
+      run_rows<typename Cache::Partial, 4>(key_page(work.pages_end), value_page(work.pages_end),
+                                           work.pages_end);
     }
   }
 
   // Leaves sums over a segment in scratch, or the result in `out`.
-  __device__ __forceinline__ void finish(int64_t segment, int32_t first_partial_row) {
+  __device__ __forceinline__ void finish() {
+    const TileWork& work = shared_.work;
     const int g = lane_id() / 4, j = lane_id() % 4;
     __syncthreads();  // maxima have been read
 #pragma unroll
@@ -173,19 +85,19 @@ class TileBlock {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int query = t * kTileQueries + half * 8 + g;
-        if (query >= query_count_) continue;
+        if (query >= work.query_count) continue;
         float denominator = 0;
         for (int w = 0; w < kTileWarps; ++w) denominator += shared_.maxima[w][query];
         const int row = shared_.rows[query];
-        const int64_t head = kv_head_ * group_ + (first_query_ + query) % group_;
-        if (p_.segments == 0) {
-          const int64_t at = (int64_t(span_.first_row) + row) * p_.q_heads + head;
-          store(t, half, [&](int dim, float sum) {
-            p_.out[at * kDim + dim] = sum / denominator * p_.value_factor;
-          });
+        const int64_t head = work.kv_head * p_.group + (first_query() + query) % p_.group;
+        if (kTiles == kWholeTiles && p_.segments == 0) {
+          const int64_t at = (int64_t(work.span.first_row) + row) * p_.q_heads + head;
+          const float factor = __fmul_rn(reciprocal(denominator), p_.value_factor);
+          store(t, half,
+                [&](int dim, float sum) { p_.out[at * kDim + dim] = __fmul_rn(sum, factor); });
         } else {
           const int64_t at =
-              ((int64_t(first_partial_row) + row) * p_.q_heads + head) * p_.segments + segment;
+              ((int64_t(work.partial_row) + row) * p_.q_heads + head) * p_.segments + blockIdx.y;
           if (warp_id() == 0 && j == 0)
             p_.partials.stats[at] = make_float2(maximum_[t][half], denominator);
           store(t, half, [&](int dim, float sum) { p_.partials.sums[at * kDim + dim] = sum; });
@@ -194,7 +106,7 @@ class TileBlock {
   }
 
  private:
-  static __device__ int64_t page_of(int64_t position) { return position - position % kChunk; }
+  __device__ static int first_query() { return int(blockIdx.x) * kQueries; }
 
   __device__ __forceinline__ auto key_source() const {
     if constexpr (Cache::kCoded)
@@ -209,59 +121,57 @@ class TileBlock {
       return typename Cache::Values{};
   }
 
-  // One side of a page of the cache, which holds the chunk at `chunk`.
+  // One side of the page of the cache that holds a chunk.
   template <class Source>
   __device__ __forceinline__ typename Cache::Page page(const uint8_t* side, const uint16_t* scales,
-                                                       int64_t number, int64_t chunk) const {
-    const int64_t vector = (number * p_.kv_heads + kv_head_) * kChunk;
+                                                       int64_t chunk) const {
+    const int64_t number = shared_.work.span.pages[chunk / kChunk];
+    const int64_t vector = (number * p_.kv_heads + shared_.work.kv_head) * kChunk;
     if constexpr (Cache::kCoded) {
       return {side + vector * (Source::kWords * 4 * kTileThreads / kChunk), scales + vector};
     } else {
       using Value = std::remove_const_t<std::remove_pointer_t<decltype(Cache::Page::rows)>>;
       return {reinterpret_cast<const Value*>(side) + vector * kDim, kDim,
-              int(min(int64_t(kChunk), end_position() - chunk))};
+              int(min(int64_t(kChunk), shared_.work.rows_end - chunk))};
     }
   }
-  __device__ __forceinline__ auto key_page(int64_t number, int64_t chunk) const {
-    return page<typename Cache::Keys>(p_.keys, p_.key_scales, number, chunk);
+  __device__ __forceinline__ auto key_page(int64_t chunk) const {
+    return page<typename Cache::Keys>(p_.keys, p_.key_scales, chunk);
   }
-  __device__ __forceinline__ auto value_page(int64_t number, int64_t chunk) const {
-    return page<typename Cache::Values>(p_.values, p_.value_scales, number, chunk);
+  __device__ __forceinline__ auto value_page(int64_t chunk) const {
+    return page<typename Cache::Values>(p_.values, p_.value_scales, chunk);
   }
 
   // The page that rows of this tile lie in, for those rows. Spans of few rows find all of it in the
   // tail. Others find the page that they start in there, and further ones among the rows of the
   // step.
   __device__ __forceinline__ void run_uncoded(int64_t chunk) {
-    const int valid = int(min(int64_t(kChunk), end_position() - chunk));
-    if (p_.segments == 0 && chunk >= span_.start) {
-      const int64_t row = span_.first_row + chunk - span_.start;
-      const int64_t at = (row * p_.kv_heads + kv_head_) * kDim,
-                    stride = int64_t(p_.kv_heads) * kDim;
-      run_rows<F32Rows, 4>({p_.k + at, stride, valid}, {p_.v + at, stride, valid}, chunk);
-    } else {
-      const DeviceKvTail tail(span_, kChunk);
-      const int64_t place = tail.beginning_place(chunk);
-      const int64_t slot = int64_t(span_.state_slot) * p_.kv_heads + kv_head_;
-      const int64_t at = (slot * 2 * kChunk + place) * kDim;
-      run_rows<Bf16Rows, 2>({p_.key_tail + at, kDim, valid}, {p_.value_tail + at, kDim, valid},
-                            chunk);
+    const int valid = int(min(int64_t(kChunk), shared_.work.rows_end - chunk));
+    if constexpr (kTiles == kWholeTiles) {
+      if (p_.segments == 0 && chunk >= shared_.work.span.start) {
+        const int64_t row = shared_.work.span.first_row + chunk - shared_.work.span.start;
+        const int64_t at = (row * p_.kv_heads + shared_.work.kv_head) * kDim;
+        const int64_t stride = int64_t(p_.kv_heads) * kDim;
+        run_rows<F32Rows, 8>({p_.k + at, stride, valid}, {p_.v + at, stride, valid}, chunk);
+        return;
+      }
     }
+    const DeviceKvTail tail(shared_.work.span, kChunk);
+    const int64_t slot = int64_t(shared_.work.span.state_slot) * p_.kv_heads + shared_.work.kv_head;
+    const int64_t at = (slot * 2 * kChunk + tail.beginning_place(chunk)) * kDim;
+    run_rows<Bf16Rows, 4>({p_.key_tail + at, kDim, valid}, {p_.value_tail + at, kDim, valid},
+                          chunk);
   }
 
-  template <class Rows, int kParts>
+  template <class Rows, int kKeyParts>
   __device__ __forceinline__ void run_rows(const RowPage<Rows>& key_rows,
                                            const RowPage<Rows>& value_rows, int64_t chunk) {
     Sums scores[kTiles][2];
-    RowValues<Rows, kDim, kParts> values;
-    {
-      RowKeys<Rows, kDim, kParts> keys;
-      keys.load(key_rows, 0);
-      score(keys, scores, &key_rows);
-      if constexpr (kParts == 1) values.load(value_rows, 0);
-      weigh(keys.scales, values.scales, chunk, true, scores);
-    }
-    mix(values, &value_rows);
+    RowKeys<Rows, kDim, kKeyParts, false> keys;
+    RowValues<Rows, kDim, 4, false> values;
+    score(keys, scores, [&](int part) { keys.load(key_rows, part); });
+    weigh(keys.scales, values.scales, chunk, true, scores);
+    mix(values, [&](int step) { values.load(value_rows, step); });
   }
 
   // Loads queries, rotates them if keys are, and rounds them.
@@ -270,10 +180,10 @@ class TileBlock {
 #pragma unroll 1
     for (int query = warp_id(); query < kQueries; query += kTileWarps) {
       float x[kPerLane];
-      const bool exists = query < query_count_;
-      const int64_t row = (first_query_ + query) / group_;
-      const int64_t head = kv_head_ * group_ + (first_query_ + query) % group_;
-      const float* from = p_.q + ((span_.first_row + row) * p_.q_heads + head) * kDim;
+      const bool exists = query < shared_.work.query_count;
+      const int row = (first_query() + query) / p_.group;
+      const int64_t head = shared_.work.kv_head * p_.group + (first_query() + query) % p_.group;
+      const float* from = p_.q + ((shared_.work.span.first_row + row) * p_.q_heads + head) * kDim;
       float largest = 0;
 #pragma unroll
       for (int e = 0; e < kPerLane; ++e) x[e] = exists ? from[lane_id() + kWarp * e] : 0.0f;
@@ -289,7 +199,7 @@ class TileBlock {
       }
       if (lane_id() == 0) {
         shared_.factors[query] = unit.scale * p_.score_factor;
-        shared_.rows[query] = exists ? int(row) : -1;
+        shared_.rows[query] = row;
       }
     }
 #pragma unroll
@@ -302,22 +212,22 @@ class TileBlock {
     __syncthreads();
   }
 
-  // Products of queries with the keys of this warp's 16 positions. `page` is where further parts of
-  // keys come from, if they are held in parts.
-  template <class Keys, class Page = const void>
-  __device__ __forceinline__ void score(Keys& keys, Sums (&scores)[kTiles][2],
-                                        const Page* page = nullptr) {
-    const int g = lane_id() / 4, j = lane_id() % 4;
+  // Products of queries with the keys of this warp's 16 positions. Calls before(part) ahead of each
+  // part of the keys.
+  template <class Keys, class Before>
+  __device__ __forceinline__ void score(const Keys& keys, Sums (&scores)[kTiles][2],
+                                        const Before& before) {
+    const int g = lane_id() / 4;
+    const OperandUnits units;
 #pragma unroll
     for (int part = 0; part < Keys::kParts; ++part) {
-      if constexpr (Keys::kParts > 1)
-        if (part > 0) keys.load(*page, part);
+      before(part);
 #pragma unroll
       for (int i = 0; i < Keys::kSteps; ++i) {
         uint32_t operands[2][4];
         keys.octet(0, i, operands[0]);
         keys.octet(1, i, operands[1]);
-        const int unit = swizzled(g, 4 * (part * Keys::kSteps + i) + j);
+        const int unit = units.at(part * Keys::kSteps + i);
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
           const uint4 low = shared_.queries[t * kTileQueries + g][unit];
@@ -332,15 +242,12 @@ class TileBlock {
     }
   }
 
-  // Positions of the chunk that a row of the span sees, in this way of reading it.
-  __device__ __forceinline__ int visible(int row, int64_t chunk, bool uncoded) const {
-    if (row < 0) return 0;
-    const int64_t position = span_.start + row;
-    if (!Cache::kCoded || uncoded) {
-      if (uncoded && page_of(position) != chunk) return 0;
-      return int(max(int64_t(0), min(int64_t(kChunk), position + 1 - chunk)));
-    }
-    return page_of(position) > chunk ? kChunk : 0;
+  // Positions of a chunk that a row sees in this way of reading it. `offset` is the row's position,
+  // counted from the chunk's first.
+  __device__ __forceinline__ static int visible(int offset, bool uncoded) {
+    if (!Cache::kCoded) return min(max(offset + 1, 0), kChunk);
+    if (uncoded) return offset >= 0 && offset < kChunk ? offset + 1 : 0;
+    return offset >= kChunk ? kChunk : 0;
   }
 
   // Scores become softmax weights in shared memory; what was summed so far changes its unit.
@@ -349,15 +256,17 @@ class TileBlock {
                                         const ValueScales& value_scales, int64_t chunk,
                                         bool uncoded, Sums (&scores)[kTiles][2]) {
     const int g = lane_id() / 4, j = lane_id() % 4;
+    constexpr int64_t kFar = int64_t{1} << 30;
+    const int start = int(min(shared_.work.span.start - chunk, kFar));
     // Rows are in order: if the first one sees all of the chunk, so do the others.
-    const bool all_visible = visible(int(first_query_ / group_), chunk, uncoded) == kChunk;
+    const bool all_visible = !uncoded && visible(start + shared_.rows[0], false) == kChunk;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int query = t * kTileQueries + half * 8 + g;
         const float factor = shared_.factors[query];
-        const int end = all_visible ? kChunk : visible(shared_.rows[query], chunk, uncoded);
+        const int end = all_visible ? kChunk : visible(start + shared_.rows[query], uncoded);
         float largest = -INFINITY;
 #pragma unroll
         for (int n = 0; n < 2; ++n)
@@ -433,23 +342,24 @@ class TileBlock {
     __syncthreads();
   }
 
-  // Adds this warp's dimensions of the values, by their weights.
-  template <class Values, class Page = const void>
-  __device__ __forceinline__ void mix(Values& values, const Page* page = nullptr) {
-    const int g = lane_id() / 4, j = lane_id() % 4;
+  // Adds this warp's dimensions of the values, by their weights. Calls before(step) ahead of each
+  // of four steps of 16 positions.
+  template <class Values, class Before>
+  __device__ __forceinline__ void mix(const Values& values, const Before& before) {
+    const int g = lane_id() / 4;
+    const OperandUnits units;
 #pragma unroll
-    for (int pair = 0; pair < 2; ++pair) {  // of steps of 16 positions
+    for (int pair = 0; pair < 2; ++pair) {
       uint4 low[kTiles], high[kTiles];
 #pragma unroll
       for (int t = 0; t < kTiles; ++t) {
-        const int unit = swizzled(g, 4 * pair + j);
-        low[t] = shared_.weights[t * kTileQueries + g][unit];
-        high[t] = shared_.weights[t * kTileQueries + 8 + g][unit];
+        low[t] = shared_.weights[t * kTileQueries + g][units.at(pair)];
+        high[t] = shared_.weights[t * kTileQueries + 8 + g][units.at(pair)];
       }
 #pragma unroll
       for (int odd = 0; odd < 2; ++odd) {
         const int s = 2 * pair + odd;
-        if constexpr (Values::kParts > 1) values.load(*page, s);
+        before(s);
 #pragma unroll
         for (int u = 0; u < kDim / 64; ++u) {
           uint32_t operands[4];
@@ -480,34 +390,24 @@ class TileBlock {
   }
 
   const TileParams& p_;
-  const DeviceSpan& span_;
   Shared& shared_;
-  const int kv_head_, group_;
-  const int64_t first_query_;
-  const int query_count_;
 
   Sums mixed_[kTiles][kDim / 32];
   float maximum_[kTiles][2], denominator_[kTiles][2];
 };
 
 template <class Cache, int kTiles>
-__global__ void __launch_bounds__(kTileThreads, kTiles == 1 ? 3 : 2)
+__global__ void __launch_bounds__(kTileThreads, kTiles == 1 && is_light<Cache>() ? 3 : 2)
     attend_tiles(const __grid_constant__ TileParams p) {
   __shared__ TileShared<Cache::kDim, kTiles> shared;
   let_next_begin();
   wait_for_inputs();
-  const int index = p.first_span + int(blockIdx.z) / p.kv_heads;
-  const DeviceSpan span = p.spans[index];
-  if ((span.rows <= kSplitRows) != (p.segments > 0)) return;  // another launch's
-  TileBlock<Cache, kTiles> block(p, span, int(blockIdx.z) % p.kv_heads, shared);
-  if (block.is_empty()) return;
-  const int64_t segment = blockIdx.y;
-  const int64_t begin = p.segments > 0 ? Segments::begin(segment) : 0;
-  const int64_t end = p.segments > 0 ? min(Segments::begin(segment + 1), block.end_position())
-                                     : block.end_position();
-  if (begin >= end) return;
-  block.run(begin, end);
-  block.finish(segment, p.segments > 0 ? partial_row(p.spans, p.first_span, index) : 0);
+  if (threadIdx.x == 0) shared.work.find(p, kTiles * kTileQueries, Cache::kCoded);
+  __syncthreads();
+  if (shared.work.begin >= shared.work.end) return;
+  TileBlock<Cache, kTiles> block(p, shared);
+  block.run();
+  block.finish();
 }
 
 }  // namespace slip

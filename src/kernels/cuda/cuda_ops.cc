@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/cuda_ops_impl.h"
+#include "kernels/cuda/linear.h"
+#include "kernels/cuda/peaks.h"
 #include "kernels/dims.h"
 
 namespace slip {
@@ -38,6 +41,18 @@ int64_t CudaOps::context_to_cover(std::span<const Span> spans) const {
   int64_t longest = graphs_->recorded_context();
   for (const Span& span : spans) longest = std::max(longest, span.start + span.rows);
   return longest;
+}
+
+size_t CudaOps::scratch_bytes(const StepLimits& limits) const {
+  return std::max({experts_scratch_bytes(limits), attention_scratch_bytes(limits),
+                   rounded_rows_bytes(limits.rows, limits.widest_input), peaks_scratch_bytes()});
+}
+
+void CudaOps::reserve(const StepLimits& limits) {
+  constexpr int64_t kSpans = 64, kPositionsPerPage = 64;
+  const int64_t pages = (limits.context + kPositionsPerPage - 1) / kPositionsPerPage;
+  graphs_->reserve(kSpans, std::max<int64_t>(4 * pages, 4096));
+  scratch(scratch_bytes(limits));
 }
 
 std::byte* CudaOps::scratch(size_t bytes) {

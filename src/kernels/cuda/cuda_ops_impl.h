@@ -8,6 +8,7 @@
 #include "kernels/cuda/device/spans.h"
 #include "kernels/cuda/device/weight_tiles.h"
 #include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/experts.h"
 #include "kernels/cuda/packed_weight.h"
 #include "kernels/cuda/step_graphs.h"
 #include "kernels/ops.h"
@@ -70,6 +71,7 @@ class CudaOps : public Ops {
   std::unique_ptr<StepGraphs> graphs_;
   Buffer scratch_;
   WeightPacker packer_;
+  ExpertTables expert_tables_;
 };
 
 }  // namespace slip

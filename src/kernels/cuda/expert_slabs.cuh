@@ -6,16 +6,16 @@
 #pragma once
 
 #include "kernels/cuda/async_copy.cuh"
-#include "kernels/cuda/device/mma.cuh"
 #include "kernels/cuda/experts.h"
 #include "kernels/cuda/quads.cuh"
+#include "kernels/cuda/slab_formats.cuh"
 
 namespace slip {
 
 // Weights move in units of 1 KB: a slab of int4 is one, a slab of bytes two.
 inline constexpr int kUnitBytes = 1024;
-inline constexpr int kPieceBytes = kWarp * 16;
-inline constexpr int kSlabScaleBytes = 128;  // the most that a slab has: four groups of 16 f16
+inline constexpr int kPieceBytes = kWarp * 16;  // 16 bytes of each lane
+inline constexpr int kSlabScaleBytes = 128;     // the most that a slab has: four groups of 16 f16
 
 // 16 outputs of a weight.
 struct WeightTile {
@@ -60,43 +60,45 @@ __device__ __forceinline__ WeightTile weight_tile(const ExpertWeight& weight, in
   return result;
 }
 
-// The factor of output `output` of the tile in group `group` of a slab.
-template <WeightFormat kFormat>
-__device__ __forceinline__ float slab_scale(const std::byte* scales, int group, int output) {
-  if constexpr (kFormat == WeightFormat::int4_group)
-    return __half2float(reinterpret_cast<const __half*>(scales)[group * kTileOut + output]);
-  if constexpr (kFormat == WeightFormat::int8_row)
-    return reinterpret_cast<const float*>(scales)[output];
-  return reinterpret_cast<const float*>(scales)[0] * kFp8Factor;
+// Factors of a lane's outputs, l / 4 and l / 4 + 8, in group `group` of a slab.
+template <class Slab>
+__device__ __forceinline__ float2 slab_scales(const std::byte* scales, int group) {
+  if constexpr (Slab::kFormat == WeightFormat::int4_group)
+    return lane_scales(scales + group * kTileOut * 2);
+  const auto* values = reinterpret_cast<const float*>(scales);
+  const int output = int(threadIdx.x) % kWarp / 4;
+  if constexpr (Slab::kFormat == WeightFormat::int8_row)
+    return make_float2(values[output], values[output + 8]);
+  return make_float2(values[0] * kFp8Factor, values[0] * kFp8Factor);
 }
 
-// Two steps, of pair `pair` in the slab or half slab that `values` is this lane's place in.
-template <WeightFormat kFormat>
-__device__ __forceinline__ void unpack_pair(const std::byte* values, int pair,
-                                            WeightFragment (&steps)[2]) {
-  if constexpr (kFormat == WeightFormat::int4_group) {
-    const uint2 words =
-        *reinterpret_cast<const uint2*>(values + pair / 2 * kPieceBytes + pair % 2 * 8);
-    steps[0] = unpack_int4(words.x);
-    steps[1] = unpack_int4(words.y);
-  } else {
-    const uint4 words = *reinterpret_cast<const uint4*>(values + pair * kPieceBytes);
-    const auto unpack = [](uint2 word) {
-      return kFormat == WeightFormat::int8_row ? unpack_int8(word) : unpack_fp8(word);
-    };
-    steps[0] = unpack(make_uint2(words.x, words.y));
-    steps[1] = unpack(make_uint2(words.z, words.w));
-  }
+// A lane's words of two steps.
+template <class Slab>
+inline constexpr int kPairWords = Slab::kWords / (kStepsPerSlab / 2);
+
+// values = sums * scales + values, and the sums begin anew.
+__device__ __forceinline__ void close_group(float (&values)[4], Sums& sums, float2 scales) {
+  values[0] = fmaf(sums.v[0], scales.x, values[0]);
+  values[1] = fmaf(sums.v[1], scales.x, values[1]);
+  values[2] = fmaf(sums.v[2], scales.y, values[2]);
+  values[3] = fmaf(sums.v[3], scales.y, values[3]);
+  sums = Sums{};
+}
+
+// Whether rows can be read in fours; a matter of speed alone.
+__device__ __forceinline__ bool in_quads(const float* rows, int dim) {
+  return reinterpret_cast<uintptr_t>(rows) % 16 == 0 && dim % 4 == 0;
 }
 
 // Inputs 4 l .. 4 l + 3 of a slab for lane l; zero past the end of the row.
-__device__ __forceinline__ float4 lane_inputs(const float* row, int slab, int in, bool in_quads) {
+__device__ __forceinline__ float4 lane_inputs(const float* row, int slab, int in, bool quads) {
   const int first = slab * kSlabIn + int(threadIdx.x) % kWarp * 4;
-  return in_quads ? load_quad<true>(row, first, in) : load_quad<false>(row, first, in);
+  return quads ? load_quad<true>(row, first, in) : load_quad<false>(row, first, in);
 }
 
 // The same inputs' weights, of a tile of floats. What pads a row meets inputs that are zero.
-__device__ __forceinline__ float4 lane_floats(const WeightTile& tile, int output, int slab, int in) {
+__device__ __forceinline__ float4 lane_floats(const WeightTile& tile, int output, int slab,
+                                              int in) {
   const int first = slab * kSlabIn + int(threadIdx.x) % kWarp * 4;
   if (first >= in) return make_float4(0, 0, 0, 0);
   const std::byte* row = tile.values + output * float_row_bytes(tile.format, in);

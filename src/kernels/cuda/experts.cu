@@ -1,8 +1,7 @@
-#include "kernels/cuda/experts.h"
-
 #include <algorithm>
 
 #include "kernels/cuda/cuda_ops_impl.h"
+#include "kernels/cuda/experts.h"
 #include "kernels/dims.h"
 
 namespace slip {
@@ -122,9 +121,9 @@ void CudaOps::experts(const ExpertsArgs& args) {
   // A shared expert of another kind comes after the others, as it does in the sum.
   const bool shared_later = has_shared && !suits_many_rows(args.shared);
   if (shared_later) step.shared_width = 0;
-  run_many_rows(launcher_, step,
-                scratch(many_rows_scratch_bytes(rows, hidden, top_k, experts, width,
-                                                step.shared_width)));
+  run_many_rows(
+      launcher_, step,
+      scratch(many_rows_scratch_bytes(rows, hidden, top_k, experts, width, step.shared_width)));
   if (!shared_later) return;
   step.top_k = 0;
   step.shared_width = int32_t(shared_width);

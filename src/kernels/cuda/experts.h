@@ -16,7 +16,6 @@ namespace slip {
 
 inline constexpr int kMostExperts = 512;
 inline constexpr int kMostTopK = 16;
-inline constexpr int kFewRows = 16;  // steps of decoding and of verifying drafts
 
 // One weight of an expert, short enough that a layer's lie in a few lines of cache. Its shape is
 // known from the kernel's arguments.
@@ -73,7 +72,7 @@ struct ExpertsStep {
   const ExpertWeight* table;
   DeviceMlp shared;
   int32_t rows, hidden;
-  int32_t top_k;         // 0: the shared expert alone
+  int32_t top_k;  // 0: the shared expert alone
   int32_t experts, width;
   int32_t shared_width;  // 0: no shared expert
 };

@@ -1,6 +1,8 @@
 // Mixture of experts, few rows: two kernels that read every chosen expert once, whoever chose it.
 #include <algorithm>
 
+#include "kernels/cuda/chosen_experts.cuh"
+#include "kernels/cuda/experts.h"
 #include "kernels/cuda/slab_ring.cuh"
 
 namespace slip {
@@ -9,22 +11,7 @@ namespace {
 constexpr int kGateUpWarps = 8;
 constexpr int kDownWarps = 12;
 constexpr int kFewestDownWarps = 4;
-
-// Pairs (row, rank) of the expert that `pair` has chosen, in order; at most one per row.
-__device__ int find_users(const int32_t* ids, int pairs, int pair, int most, int32_t* users) {
-  const int lane = int(threadIdx.x) % kWarp;
-  const int32_t expert = ids[pair];
-  int count = 0;
-  for (int begin = 0; begin < pairs; begin += kWarp) {
-    const int other = begin + lane;
-    const bool same = other < pairs && ids[other] == expert;
-    const uint32_t mask = __ballot_sync(~0u, same);
-    const int place = count + __popc(mask & ((1u << lane) - 1));
-    if (same && place < most) users[place] = other;
-    count += __popc(mask);
-  }
-  return min(count, most);
-}
+constexpr int kLineWeights = 128 / sizeof(ExpertWeight);  // of a table, in a line of cache
 
 struct WarpMemory {
   std::byte* ring;
@@ -40,22 +27,6 @@ struct WarpMemory {
   }
 };
 
-// Rows in fours are a matter of speed alone.
-__device__ __forceinline__ bool in_quads(const float* rows, int dim) {
-  return reinterpret_cast<uintptr_t>(rows) % 16 == 0 && dim % 4 == 0;
-}
-
-// Slabs first, first + stride, ... of gate and up in turn.
-struct GateUpCursor {
-  int tile = 0;
-  int slab, slabs, stride;
-  __device__ bool done() const { return slab >= slabs; }
-  __device__ void advance() {
-    if (tile == 1) slab += stride;
-    tile ^= 1;
-  }
-};
-
 constexpr size_t gate_up_shared(int rows, int slabs) {
   return size_t(kGateUpWarps) * size_t(warp_bytes(rows)) +
          size_t(rows) * 2 * size_t(slabs) * kTileOut * sizeof(float);
@@ -65,7 +36,7 @@ constexpr size_t gate_up_shared(int rows, int slabs) {
 // pair n, for all rows that chose it, unless an earlier pair chose it too. The shared expert, if
 // there is one, comes before all pairs.
 template <int kColumns>
-__global__ void __launch_bounds__(kGateUpWarps* kWarp)
+__global__ void __launch_bounds__(kGateUpWarps* kWarp, kColumns == 1 ? 4 : 2)
     gate_up_kernel(ExpertsStep step, float* activations) {
   extern __shared__ __align__(128) std::byte memory[];
   __shared__ WeightTile tiles[2];
@@ -80,6 +51,11 @@ __global__ void __launch_bounds__(kGateUpWarps* kWarp)
   const int tile = int(blockIdx.x);
   const int width = is_shared ? step.shared_width : step.width;
   const int outputs = min(kTileOut, width - tile * kTileOut);
+
+  // The table has left the caches since the last step, and is back when the choice is known.
+  if (tile == 0 && pair == 0)
+    for (int i = int(threadIdx.x); i * kLineWeights < 3 * step.experts; i += int(blockDim.x))
+      prefetch_line(step.table + i * kLineWeights);
 
   // Only the shared expert is known before. All other blocks wait, also those with nothing to do:
   // down_kernel() relies on it.
@@ -105,11 +81,6 @@ __global__ void __launch_bounds__(kGateUpWarps* kWarp)
   const int slabs = slabs_of(step.hidden);
 
   const WarpMemory mine(memory, step.rows);
-  const GateUpCursor first{.slab = warp, .slabs = slabs, .stride = kGateUpWarps};
-  SlabRing<GateUpCursor> ring(mine.ring, tiles, first);
-  if (is_shared) wait_for_inputs();
-  let_next_begin();
-
   // [count][gate, up][slabs][16 outputs]
   float* values = reinterpret_cast<float*>(memory + kGateUpWarps * warp_bytes(step.rows));
   const SlabInputs inputs{.rounded = mine.rounded,
@@ -119,15 +90,36 @@ __global__ void __launch_bounds__(kGateUpWarps* kWarp)
                           .rows = step.x,
                           .in = step.hidden,
                           .in_quads = in_quads(step.x, step.hidden)};
-  for (GateUpCursor at = first; !at.done(); at.advance()) {
-    const auto values_of = [&](int i) {
-      return values + ((i * 2 + at.tile) * slabs + at.slab) * kTileOut;
-    };
-    if (at.tile == 0) inputs.round(at.slab);
-    if (tiles[at.tile].units > 0)
-      take_slab<kColumns>(ring, tiles[at.tile], inputs, values_of);
-    else
-      take_float_slab(tiles[at.tile], at.slab, outputs, inputs, values_of);
+  const auto values_at = [&](int row, int tile_index, int slab) {
+    return values + ((row * 2 + tile_index) * slabs + slab) * kTileOut;
+  };
+  // Every warp takes each kGateUpWarps-th slab, of both weights at once if they lie alike.
+  if (tiles[0].units > 0 && tiles[0].format == tiles[1].format &&
+      tiles[0].group == tiles[1].group) {
+    SlabRing<2, kGateUpWarps, NoMoreRuns> ring(mine.ring, {tiles, warp, slabs}, {});
+    if (is_shared) wait_for_inputs();
+    let_next_begin();
+    for (int slab = warp; slab < slabs; slab += kGateUpWarps) {
+      inputs.round(slab);
+      take_slab<kColumns>(ring, tiles[0], inputs,
+                          [&](int row, int t) { return values_at(row, t, slab); });
+    }
+  } else {
+    if (is_shared) wait_for_inputs();
+    let_next_begin();
+#pragma unroll 1
+    for (int w = 0; w < 2; ++w) {
+      SlabRing<1, kGateUpWarps, NoMoreRuns> ring(mine.ring, {tiles + w, warp, slabs}, {});
+      for (int slab = warp; slab < slabs; slab += kGateUpWarps) {
+        const auto values_of = [&](int row, int) { return values_at(row, w, slab); };
+        if (tiles[w].units > 0) {
+          inputs.round(slab);
+          take_slab<kColumns>(ring, tiles[w], inputs, values_of);
+        } else {
+          take_float_slab(tiles[w], slab, outputs, inputs, values_of);
+        }
+      }
+    }
   }
   __syncthreads();
 
@@ -143,21 +135,23 @@ __global__ void __launch_bounds__(kGateUpWarps* kWarp)
   }
 }
 
-// Consecutive slabs: all of the shared expert, then those of each chosen one.
-struct DownCursor {
-  int tile, slab;         // tile 0: the shared expert's; 1 + n: that of pair n
-  int expert;             // 0: shared
-  int left;               // slabs to come, this one included
+// A warp's part of all slabs: those of the shared expert, then those of each chosen one.
+struct DownRuns {
+  int expert;             // 0: shared, 1 + n: chosen
+  int slab;               // of it
+  int left;               // slabs to come
   const int32_t* firsts;  // the first pair of each chosen expert
+  const WeightTile* tiles;
   int slabs, shared_slabs;
 
-  __device__ bool done() const { return left == 0; }
-  __device__ void advance() {
-    --left;
-    if (++slab < (expert == 0 ? shared_slabs : slabs)) return;
+  __device__ bool next(SlabRun& run) {
+    if (left == 0) return false;
+    const int count = min(left, (expert == 0 ? shared_slabs : slabs) - slab);
+    run = {expert == 0 ? tiles : tiles + 1 + firsts[expert - 1], slab, slab + count};
+    left -= count;
     slab = 0;
     ++expert;
-    if (left > 0) tile = 1 + firsts[expert - 1];
+    return true;
   }
 };
 
@@ -179,30 +173,10 @@ struct DownLayout {
   }
 };
 
-// The first pair of every expert that is chosen; one warp. `seen` is zero.
-__device__ int find_firsts(const int32_t* ids, int pairs, uint32_t* seen, int32_t* firsts) {
-  const int lane = int(threadIdx.x) % kWarp;
-  int count = 0;
-  for (int begin = 0; begin < pairs; begin += kWarp) {
-    const int pair = begin + lane;
-    const int32_t expert = pair < pairs ? ids[pair] : -1;
-    const uint32_t same = __match_any_sync(~0u, expert);
-    const bool first = expert >= 0 && __ffs(int(same)) - 1 == lane &&
-                       (seen[expert / 32] >> (expert % 32) & 1) == 0;
-    __syncwarp();
-    if (first) atomicOr(&seen[expert / 32], 1u << (expert % 32));
-    const uint32_t mask = __ballot_sync(~0u, first);
-    if (first) firsts[count + __popc(mask & ((1u << lane) - 1))] = pair;
-    count += __popc(mask);
-    __syncwarp();
-  }
-  return count;
-}
-
 // out += weighted sum of down(activations). Block t: outputs 16 t .. 16 t + 15 of all rows and
 // experts, so that ranks can be summed in order; warps share all slabs evenly.
 template <int kColumns>
-__global__ void __launch_bounds__(kDownWarps* kWarp)
+__global__ void __launch_bounds__(kDownWarps* kWarp, kColumns == 1 ? 2 : 1)
     down_kernel(ExpertsStep step, const float* activations) {
   extern __shared__ __align__(128) std::byte memory[];
   __shared__ uint32_t seen[kMostExperts / 32];
@@ -250,20 +224,19 @@ __global__ void __launch_bounds__(kDownWarps* kWarp)
                                : shared_slabs + (unit - shared_units) / routed_cost;
   };
   const int begin = slab_at(units * warp / warps), end = slab_at(units * (warp + 1) / warps);
-  DownCursor first{.tile = 0,
-                   .slab = begin,
-                   .expert = 0,
-                   .left = end - begin,
-                   .firsts = firsts,
-                   .slabs = slabs,
-                   .shared_slabs = shared_slabs};
-  if (begin >= shared_slabs && !first.done()) {
-    first.expert = 1 + (begin - shared_slabs) / slabs;
-    first.slab = (begin - shared_slabs) % slabs;
-    first.tile = 1 + firsts[first.expert - 1];
+  DownRuns runs{.expert = 0,
+                .slab = begin,
+                .left = end - begin,
+                .firsts = firsts,
+                .tiles = tiles,
+                .slabs = slabs,
+                .shared_slabs = shared_slabs};
+  if (begin >= shared_slabs) {
+    runs.expert = 1 + (begin - shared_slabs) / slabs;
+    runs.slab = (begin - shared_slabs) % slabs;
   }
   const WarpMemory mine(memory, rows);
-  SlabRing<DownCursor> ring(mine.ring, tiles, first);
+  SlabRing<1, 1, DownRuns> ring(mine.ring, {tiles, 0, 0}, runs);
 
   wait_for_inputs();
   let_next_begin();
@@ -280,34 +253,32 @@ __global__ void __launch_bounds__(kDownWarps* kWarp)
                     .rows = nullptr,
                     .in = 0,
                     .in_quads = false};
-  int prepared = -1;  // the expert whose rows `inputs` names
-  for (DownCursor at = first; !at.done(); at.advance()) {
-    const bool is_shared = at.expert == 0;
-    if (at.expert != prepared) {
-      prepared = at.expert;
-      inputs.rows = is_shared ? activations + int64_t(pairs) * step.width : activations;
-      inputs.in = is_shared ? step.shared_width : step.width;
-      inputs.in_quads = in_quads(inputs.rows, inputs.in);
-      __syncwarp();
-      if (is_shared) {
-        inputs.count = rows;
-        const int lane = thread % kWarp;
-        if (lane < rows) mine.users[lane] = lane;
-      } else {
-        inputs.count = find_users(ids, pairs, firsts[at.expert - 1], rows, mine.users);
-      }
-      __syncwarp();
-    }
-    const auto values_of = [&](int i) {
-      const int user = mine.users[i];
-      return is_shared ? shared_values + (user * shared_slabs + at.slab) * kTileOut
-                       : values + (user * slabs + at.slab) * kTileOut;
-    };
-    if (tiles[at.tile].units > 0) {
-      inputs.round(at.slab);
-      take_slab<kColumns>(ring, tiles[at.tile], inputs, values_of);
+  SlabRun run;
+  for (int expert = runs.expert; runs.next(run); ++expert) {
+    const bool is_shared = expert == 0;
+    inputs.rows = is_shared ? activations + int64_t(pairs) * step.width : activations;
+    inputs.in = is_shared ? step.shared_width : step.width;
+    inputs.in_quads = in_quads(inputs.rows, inputs.in);
+    __syncwarp();
+    if (is_shared) {
+      inputs.count = rows;
+      if (thread % kWarp < rows) mine.users[thread % kWarp] = thread % kWarp;
     } else {
-      take_float_slab(tiles[at.tile], at.slab, outputs, inputs, values_of);
+      inputs.count = find_users(ids, pairs, firsts[expert - 1], rows, mine.users);
+    }
+    __syncwarp();
+    for (int slab = run.first; slab < run.end; ++slab) {
+      const auto values_of = [&](int i, int) {
+        const int user = mine.users[i];
+        return is_shared ? shared_values + (user * shared_slabs + slab) * kTileOut
+                         : values + (user * slabs + slab) * kTileOut;
+      };
+      if (run.tiles->units > 0) {
+        inputs.round(slab);
+        take_slab<kColumns>(ring, *run.tiles, inputs, values_of);
+      } else {
+        take_float_slab(*run.tiles, slab, outputs, inputs, values_of);
+      }
     }
   }
   __syncthreads();
@@ -368,13 +339,13 @@ void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, float* a
 
 void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* activations) {
   const auto most = size_t(launcher.shared_bytes - 1024);
-  int at_once = std::min(step.rows, kFewRows);
+  int at_once = std::min(step.rows, int(kFewRows));
   while (at_once > 1 && (gate_up_shared(step, at_once) > most ||
                          down_shared(step, at_once, kFewestDownWarps) > most))
     at_once = (at_once + 1) / 2;
-  check(gate_up_shared(step, at_once) <= most &&
-            down_shared(step, at_once, kFewestDownWarps) <= most,
-        "experts: a row needs more shared memory than ", most, " bytes");
+  check(
+      gate_up_shared(step, at_once) <= most && down_shared(step, at_once, kFewestDownWarps) <= most,
+      "experts: a row needs more shared memory than ", most, " bytes");
   for (int first = 0; first < step.rows; first += at_once) {
     ExpertsStep part = step;
     part.rows = std::min(at_once, step.rows - first);
@@ -382,7 +353,7 @@ void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* acti
     part.out += int64_t(first) * step.hidden;
     part.ids += int64_t(first) * step.top_k;
     part.weights += int64_t(first) * step.top_k;
-    part.shared_gate += first;
+    if (step.shared_width > 0) part.shared_gate += first;
     if (part.rows <= kMmaRows)
       launch_few_rows<1>(launcher, part, activations);
     else

@@ -2,6 +2,7 @@
 // pairs of one expert is a product of matrices.
 #include <algorithm>
 
+#include "kernels/cuda/experts.h"
 #include "kernels/cuda/row_tiles.cuh"
 
 namespace slip {
@@ -38,8 +39,8 @@ __device__ void sort_pairs(const ExpertsStep& step, const ManyRows& many) {
       }
       const int first = slots + slots_up_to - count;
       for (int i = 0; i < own_tiles; ++i)
-        many.tiles[tiles + tiles_up_to - own_tiles + i] = {
-            expert, first + i * kTileRows, min(kTileRows, count - i * kTileRows)};
+        many.tiles[tiles + tiles_up_to - own_tiles + i] = {expert, first + i * kTileRows,
+                                                           min(kTileRows, count - i * kTileRows)};
       if (expert < step.experts) counts[expert] = first;
       slots += __shfl_sync(~0u, slots_up_to, kWarp - 1);
       tiles += __shfl_sync(~0u, tiles_up_to, kWarp - 1);
@@ -63,14 +64,14 @@ __global__ void __launch_bounds__(kPrepareThreads) prepare_kernel(ExpertsStep st
   const int64_t item = (int64_t(blockIdx.x) - 1) * (kPrepareThreads / kWarp) + threadIdx.x / kWarp;
   if (item >= int64_t(step.rows) * slabs) return;
   const float* row = step.x + item / slabs * step.hidden;
-  const bool in_quads = reinterpret_cast<uintptr_t>(row) % 16 == 0 && step.hidden % 4 == 0;
-  const float4 x = lane_inputs(row, int(item % slabs), step.hidden, in_quads);
+  const float4 x = lane_inputs(row, int(item % slabs), step.hidden, in_quads(step.x, step.hidden));
   const float unit = round_slab(x, 0, 1, many.x.values + item * kSlabIn * 2);
   if (threadIdx.x % kWarp == 0) many.x.units[item] = unit;
 }
 
 // Block (s, t): slab s of the hidden activations of row tile t.
-__global__ void __launch_bounds__(kTileThreads) gate_up_many_kernel(ExpertsStep step, ManyRows many) {
+__global__ void __launch_bounds__(kTileThreads)
+    gate_up_many_kernel(ExpertsStep step, ManyRows many) {
   extern __shared__ __align__(128) std::byte memory[];
   wait_for_inputs();
   let_next_begin();
@@ -82,17 +83,17 @@ __global__ void __launch_bounds__(kTileThreads) gate_up_many_kernel(ExpertsStep 
   const int tile = int(blockIdx.x) * kTileWarps + warp;
   const ExpertWeight gate = is_shared ? step.shared.gate : step.table[rows.expert];
   const ExpertWeight up = is_shared ? step.shared.up : step.table[step.experts + rows.expert];
-  const TileProduct product{.weights = {weight_tile(gate, tile, step.hidden),
-                                        weight_tile(up, tile, step.hidden)},
-                            .exists = {tile * kTileOut < width, tile * kTileOut < width},
-                            .inputs = many.x,
-                            .slabs = slabs_of(step.hidden),
-                            .rows = rows.count,
-                            .stages = many.stages};
+  const TileProduct product{
+      .weights = {weight_tile(gate, tile, step.hidden), weight_tile(up, tile, step.hidden)},
+      .exists = {tile * kTileOut < width, tile * kTileOut < width},
+      .inputs = many.x,
+      .slabs = slabs_of(step.hidden),
+      .rows = rows.count,
+      .stages = many.stages};
   auto* sources = reinterpret_cast<int32_t*>(memory + many.stages * kStageBytes);
   if (int(threadIdx.x) < rows.count)
-    sources[threadIdx.x] = is_shared ? rows.first + int(threadIdx.x)
-                                     : many.slot_rows[rows.first + int(threadIdx.x)];
+    sources[threadIdx.x] =
+        is_shared ? rows.first + int(threadIdx.x) : many.slot_rows[rows.first + int(threadIdx.x)];
   __syncthreads();
 
   const Rounded hidden = is_shared ? many.shared_hidden : many.hidden;
@@ -130,14 +131,13 @@ __global__ void __launch_bounds__(kTileThreads) down_many_kernel(ExpertsStep ste
   const int second = tile + kTileWarps;
   const ExpertWeight down =
       is_shared ? step.shared.down : step.table[2 * step.experts + rows.expert];
-  const TileProduct product{.weights = {weight_tile(down, tile, width),
-                                        weight_tile(down, second, width)},
-                            .exists = {tile * kTileOut < step.hidden,
-                                       second * kTileOut < step.hidden},
-                            .inputs = is_shared ? many.shared_hidden : many.hidden,
-                            .slabs = slabs_of(width),
-                            .rows = rows.count,
-                            .stages = many.stages};
+  const TileProduct product{
+      .weights = {weight_tile(down, tile, width), weight_tile(down, second, width)},
+      .exists = {tile * kTileOut < step.hidden, second * kTileOut < step.hidden},
+      .inputs = is_shared ? many.shared_hidden : many.hidden,
+      .slabs = slabs_of(width),
+      .rows = rows.count,
+      .stages = many.stages};
   auto* sources = reinterpret_cast<int32_t*>(memory + many.stages * kStageBytes);
   if (int(threadIdx.x) < rows.count) sources[threadIdx.x] = rows.first + int(threadIdx.x);
   __syncthreads();
@@ -175,8 +175,8 @@ __global__ void __launch_bounds__(kCombineThreads) combine_kernel(ExpertsStep st
     float* out = step.out + row * step.hidden;
     float4 sum = load_quad<kAligned>(out, i, step.hidden);
     for (int term = 0; term < terms; ++term) {
-      const float4 y = load_quad<kAligned>(many.outputs + int64_t(slots[term]) * step.hidden, i,
-                                           step.hidden);
+      const float4 y =
+          load_quad<kAligned>(many.outputs + int64_t(slots[term]) * step.hidden, i, step.hidden);
       sum.x = fmaf(weights[term], y.x, sum.x);
       sum.y = fmaf(weights[term], y.y, sum.y);
       sum.z = fmaf(weights[term], y.z, sum.z);
@@ -241,8 +241,8 @@ void run_many_rows(const Launcher& launcher, const ExpertsStep& step, std::byte*
                             step.shared_width);
   many.shared_tiles = step.shared_width > 0 ? (step.rows + kTileRows - 1) / kTileRows : 0;
   many.stages = tile_shared_bytes(kMostStages) <= size_t(launcher.shared_bytes) ? kMostStages : 2;
-  const auto tiles = unsigned(
-      many.shared_tiles + most_row_tiles(int64_t(step.rows) * step.top_k, step.experts));
+  const auto tiles =
+      unsigned(many.shared_tiles + most_row_tiles(int64_t(step.rows) * step.top_k, step.experts));
   const size_t shared = tile_shared_bytes(many.stages);
 
   const int64_t slabs = step.rows * slab_count(step.hidden);
@@ -254,12 +254,11 @@ void run_many_rows(const Launcher& launcher, const ExpertsStep& step, std::byte*
   launch(launcher, dim3(hidden_slabs, tiles), kTileThreads, shared, gate_up_many_kernel, step,
          many);
   allow_shared(down_many_kernel, shared);
-  const auto output_parts = unsigned((tile_count(step.hidden) + 2 * kTileWarps - 1) /
-                                     (2 * kTileWarps));
+  const auto output_parts =
+      unsigned((tile_count(step.hidden) + 2 * kTileWarps - 1) / (2 * kTileWarps));
   launch(launcher, dim3(output_parts, tiles), kTileThreads, shared, down_many_kernel, step, many);
-  const auto combine = rows_of_quads(step.hidden, {step.out, many.outputs})
-                           ? combine_kernel<true>
-                           : combine_kernel<false>;
+  const auto combine = rows_of_quads(step.hidden, {step.out, many.outputs}) ? combine_kernel<true>
+                                                                            : combine_kernel<false>;
   launch(launcher, unsigned(step.rows), kCombineThreads, 0, combine, step, many);
 }
 

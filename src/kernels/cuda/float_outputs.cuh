@@ -1,4 +1,5 @@
-// Linear layers of few rows with weights in plain rows: one warp, one output.
+// Linear layers of few rows with weights in plain rows: a block takes two outputs at a time, so that
+// they share the inputs, and asks for all it needs at once.
 #pragma once
 
 #include "kernels/cuda/float_formats.cuh"
@@ -7,79 +8,118 @@
 
 namespace slip {
 
-template <class Piece, bool kQuads>
-__device__ __forceinline__ float dot(const float (&w)[Piece::kValues], const float* x,
-                                     int64_t column, int64_t in) {
-  float sum = 0;
+inline constexpr int kFloatWarps = 8;
+inline constexpr int kFloatThreads = kFloatWarps * kWarp;
+
+template <class Piece>
+__device__ __forceinline__ float dot(const float (&w)[Piece::kValues],
+                                     const float4 (&x)[Piece::kValues / kQuad], float sum) {
 #pragma unroll
-  for (int i = 0; i < Piece::kValues; i += kQuad) {
-    const float4 quad = load_quad<kQuads>(x, column + i, in);
-    sum = __fmaf_rn(w[i], quad.x, sum);
-    sum = __fmaf_rn(w[i + 1], quad.y, sum);
-    sum = __fmaf_rn(w[i + 2], quad.z, sum);
-    sum = __fmaf_rn(w[i + 3], quad.w, sum);
+  for (int i = 0; i < Piece::kValues / kQuad; ++i) {
+    sum = __fmaf_rn(w[4 * i], x[i].x, sum);
+    sum = __fmaf_rn(w[4 * i + 1], x[i].y, sum);
+    sum = __fmaf_rn(w[4 * i + 2], x[i].z, sum);
+    sum = __fmaf_rn(w[4 * i + 3], x[i].w, sum);
   }
   return sum;
 }
 
-template <class Piece, bool kQuads>
-__device__ __forceinline__ void float_output(const LinearInput& input, const LinearJob& job,
-                                             int64_t output, bool add) {
-  constexpr int kAtOnce = 8;  // loads on their way
-  constexpr int kRows = 4;    // that share them
-  const int lane = int(threadIdx.x) % kWarp;
+// Outputs [first, first + kFloatOutputs) of `rows` <= kRows rows.
+template <class Piece, bool kQuads, int kRows>
+__device__ __forceinline__ void float_outputs_of(const LinearInput& input, const LinearJob& job,
+                                                 int64_t first, int64_t first_row, int rows,
+                                                 bool add) {
+  constexpr int kPieces = 2;  // of an output and thread, on their way
+  constexpr int kPieceQuads = Piece::kValues / kQuad;
   const int64_t pieces = pieces_of_row<Piece>(input.in);
-  const std::byte* weights = job.weight.values + output * pieces * 16;
-  for (int64_t first = 0; first < input.rows; first += kRows) {
-    const float* x = input.x + first * input.in;
-    const int rows = int(min(int64_t(kRows), input.rows - first));
-    float sums[kRows] = {};
-    for (int64_t begin = lane; begin < pieces; begin += kAtOnce * kWarp) {
-      uint4 loaded[kAtOnce];
+  const float* x = input.x + first_row * input.in;
+  const std::byte* weights[kFloatOutputs];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int64_t piece = begin + i * kWarp;
-        loaded[i] = piece < pieces ? load_stream(weights + piece * 16) : make_uint4(0, 0, 0, 0);
-      }
-      wait_for_inputs();  // after the first loads; later it is no wait
+  for (int o = 0; o < kFloatOutputs; ++o)  // one past the last is not written
+    weights[o] = job.weight.values + min(first + o, job.weight.out - 1) * pieces * 16;
+
+  float sums[kFloatOutputs][kRows] = {};
+  for (int64_t begin = int(threadIdx.x); begin < pieces; begin += kPieces * kFloatThreads) {
+    uint4 loaded[kPieces][kFloatOutputs];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
+    for (int p = 0; p < kPieces; ++p) {
+      const int64_t piece = begin + p * kFloatThreads;
+#pragma unroll
+      for (int o = 0; o < kFloatOutputs; ++o)
+        loaded[p][o] =
+            piece < pieces ? load_stream(weights[o] + piece * 16) : make_uint4(0, 0, 0, 0);
+    }
+    wait_for_inputs();  // after the first loads; later it is no wait
+    float4 quads[kPieces][kRows][kPieceQuads];
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p)
+#pragma unroll
+      for (int r = 0; r < kRows; ++r)
+#pragma unroll
+        for (int i = 0; i < kPieceQuads; ++i)
+          quads[p][r][i] =
+              load_quad<kQuads>(x + min(r, rows - 1) * input.in,
+                                (begin + p * kFloatThreads) * Piece::kValues + i * kQuad, input.in);
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p)
+#pragma unroll
+      for (int o = 0; o < kFloatOutputs; ++o) {
         float w[Piece::kValues];
-        Piece::widen(loaded[i], w);
-        const int64_t column = (begin + i * kWarp) * Piece::kValues;
+        Piece::widen(loaded[p][o], w);
 #pragma unroll
-        for (int r = 0; r < kRows; ++r)
-          if (r < rows) sums[r] += dot<Piece, kQuads>(w, x + r * input.in, column, input.in);
+        for (int r = 0; r < kRows; ++r) sums[o][r] = dot<Piece>(w, quads[p][r], sums[o][r]);
       }
-    }
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      if (r >= rows) break;
-      const float sum = warp_sum(sums[r]);
-      float* out = job.out + (first + r) * job.weight.out + output;
-      if (lane == 0) *out = add ? *out + sum : sum;
-    }
   }
+  wait_for_inputs();  // a thread may have had no piece
+
+  __shared__ float partials[kFloatWarps][kRows][kFloatOutputs];
+  const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int r = 0; r < kRows; ++r)
+#pragma unroll
+    for (int o = 0; o < kFloatOutputs; ++o) {
+      const float sum = warp_sum(sums[o][r]);
+      if (lane == 0) partials[warp][r][o] = sum;
+    }
+  __syncthreads();
+  const int row = int(threadIdx.x) / kFloatOutputs, o = int(threadIdx.x) % kFloatOutputs;
+  if (row < rows && first + o < job.weight.out) {
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < kFloatWarps; ++w) sum += partials[w][row][o];
+    float* out = job.out + (first_row + row) * job.weight.out + first + o;
+    *out = add ? *out + sum : sum;
+  }
+  __syncthreads();  // before the next write their sums
 }
 
-// The share of this block, one of the first `blocks` of the grid.
+template <class Piece, bool kQuads>
+__device__ __forceinline__ void float_outputs_of(const LinearInput& input, const LinearJob& job,
+                                                 int64_t first, bool add) {
+  constexpr int kRows = 4;
+  if (input.rows == 1) return float_outputs_of<Piece, kQuads, 1>(input, job, first, 0, 1, add);
+  for (int64_t row = 0; row < input.rows; row += kRows)
+    float_outputs_of<Piece, kQuads, kRows>(input, job, first, row,
+                                           int(min(int64_t(kRows), input.rows - row)), add);
+}
+
+// The share of block `block` of `blocks`, each of kFloatThreads.
 template <bool kQuads>
 __device__ __forceinline__ void float_outputs(const LinearInput& input, const LinearJobs& jobs,
-                                              int blocks, bool add) {
-  const int warps = int(blockDim.x) / kWarp, warp = int(threadIdx.x) / kWarp;
+                                              int block, int blocks, bool add) {
   int job = 0;
-  for (int unit = int(blockIdx.x) * warps + warp; unit < jobs.units; unit += blocks * warps) {
+  for (int unit = block; unit < jobs.units; unit += blocks) {
     while (unit >= jobs.list[job].end) ++job;
     const LinearJob& current = jobs.list[job];
-    const int output = unit - (job == 0 ? 0 : jobs.list[job - 1].end);
-    if (current.weight.format == WeightFormat::f32)
-      float_output<F32Piece, kQuads>(input, current, output, add);
-    else if (current.weight.format == WeightFormat::bf16)
-      float_output<Bf16Piece, kQuads>(input, current, output, add);
+    const int64_t first =
+        int64_t(unit - (job == 0 ? 0 : jobs.list[job - 1].end)) * kFloatOutputs;
+    if (current.weight.format == WeightFormat::bf16)
+      float_outputs_of<Bf16Piece, kQuads>(input, current, first, add);
+    else if (current.weight.format == WeightFormat::f16)
+      float_outputs_of<F16Piece, kQuads>(input, current, first, add);
     else
-      float_output<F16Piece, kQuads>(input, current, output, add);
+      float_outputs_of<F32Piece, kQuads>(input, current, first, add);
   }
-  wait_for_inputs();
 }
 
 }  // namespace slip

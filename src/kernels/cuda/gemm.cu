@@ -1,6 +1,6 @@
 // Linear layers of many rows with weights in slabs: a block has 128 outputs x 64 rows, a warp 32
 // outputs x all rows. Inputs are rounded beforehand, once for all outputs.
-#include "kernels/cuda/device/async_copy.cuh"
+#include "kernels/cuda/async_copy.cuh"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/quads.cuh"
 #include "kernels/cuda/slab_formats.cuh"
@@ -90,7 +90,7 @@ class StageLoader {
   __device__ void load(std::byte* stage) {
     const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
     for (int at = int(threadIdx.x) * 16; at < kInputBytes; at += kThreads * 16)
-      copy_async(stage + at, inputs_ + at);
+      copy_16_async(stage + at, inputs_ + at);
     inputs_ += kInputBytes;
 #pragma unroll
     for (int t = 0; t < kWarpTiles; ++t) {
@@ -98,15 +98,15 @@ class StageLoader {
           stage + Shared::kSlabsAt + (warp * kWarpTiles + t) * Shared::kSlabBytes + lane * 16;
 #pragma unroll
       for (int at = 0; at < Shared::kSlabBytes; at += kWarp * 16)
-        copy_async(slab + at, slabs_[t] + at);
+        copy_16_async(slab + at, slabs_[t] + at);
       slabs_[t] += Shared::kSlabBytes;
     }
     if constexpr (Shared::kInt4) {
       if (int(threadIdx.x) * 16 < kBlockTiles * Shared::kTileScaleBytes)
-        copy_async(stage + Shared::kScalesAt + threadIdx.x * 16, scales_);
+        copy_16_async(stage + Shared::kScalesAt + threadIdx.x * 16, scales_);
       scales_ += Shared::kTileScaleBytes;
     } else if constexpr (Format::kFormat == WeightFormat::fp8_block) {
-      if (threadIdx.x == 0) copy_async_word(stage + Shared::kScalesAt, scales_);
+      if (threadIdx.x == 0) copy_4_async(stage + Shared::kScalesAt, scales_);
       scales_ += sizeof(float);
     }
   }
@@ -124,29 +124,30 @@ __device__ __forceinline__ void add_slab(BlockSums& totals, const std::byte* sta
   using Shared = Stage<Format, kStepsPerScale>;
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
   const int first_tile = warp * kWarpTiles;
-  uint32_t words[kWarpTiles][Format::kWords];
-#pragma unroll
-  for (int m = 0; m < kWarpTiles; ++m)
-    load_lane_words(stage + Shared::kSlabsAt + (first_tile + m) * Shared::kSlabBytes, words[m]);
+  const std::byte* slabs = stage + Shared::kSlabsAt + first_tile * Shared::kSlabBytes;
   const std::byte* inputs = stage + slab_offset(0, lane / 4, lane % 4, kBlockRows);
   const auto* units = reinterpret_cast<const float2*>(stage + kUnitsAt) + lane % 4;
+  constexpr int kGroups = kStepsPerSlab / kStepsPerScale;
+#pragma unroll 1  // one set of sums has room in registers, two have not
+  for (int group = 0; group < kGroups; ++group) {
+    uint32_t words[kWarpTiles][Format::kWords / kGroups];
 #pragma unroll
-  for (int group = 0; group < kStepsPerSlab / kStepsPerScale; ++group) {
+    for (int m = 0; m < kWarpTiles; ++m)
+      load_lane_words(slabs + m * Shared::kSlabBytes, group * (Format::kWords / kGroups), words[m]);
     Sums sums[kWarpTiles][kRowTiles];
 #pragma unroll
     for (int pair = 0; pair < kStepsPerScale / 2; ++pair) {
-      const int step = group * kStepsPerScale + 2 * pair;
       WeightFragment w[kWarpTiles][2];
 #pragma unroll
       for (int m = 0; m < kWarpTiles; ++m) {
-        w[m][0] = Format::fragment(words[m], step);
-        w[m][1] = Format::fragment(words[m], step + 1);
+        w[m][0] = Format::fragment(words[m], 2 * pair);
+        w[m][1] = Format::fragment(words[m], 2 * pair + 1);
       }
       // Two tiles of rows at a time: four independent sums hide the latency of one.
 #pragma unroll
       for (int n = 0; n < kRowTiles; n += 2) {
         const auto* at = reinterpret_cast<const uint4*>(
-            inputs + slab_offset(step / 2, n * kMmaRows, 0, kBlockRows));
+            inputs + slab_offset(group * kStepsPerScale / 2 + pair, n * kMmaRows, 0, kBlockRows));
         const uint4 x[2] = {at[0], at[kMmaRows * 4]};
 #pragma unroll
         for (int i = 0; i < 2; ++i)
@@ -193,7 +194,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   StageLoader<Format, kStepsPerScale> loader(work, first_tile, tiles);
   for (int slab = 0; slab < kStages - 1; ++slab) {
     if (slab < work.slabs) loader.load(shared + slab * Shared::kBytes);
-    close_copies();
+    end_copy_group();
   }
   BlockSums totals;
   int use = 0, fill = kStages - 1;
@@ -201,7 +202,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     wait_for_copies<kStages - 2>();
     __syncthreads();  // everybody's copies are here, and nobody reads the stage before any more
     if (slab + kStages - 1 < work.slabs) loader.load(shared + fill * Shared::kBytes);
-    close_copies();
+    end_copy_group();
     add_slab<Format, kStepsPerScale>(totals, shared + use * Shared::kBytes);
     use = use + 1 == kStages ? 0 : use + 1;
     fill = fill + 1 == kStages ? 0 : fill + 1;

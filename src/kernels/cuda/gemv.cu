@@ -3,7 +3,7 @@
 // is there.
 #include <algorithm>
 
-#include "kernels/cuda/device/async_copy.cuh"
+#include "kernels/cuda/async_copy.cuh"
 #include "kernels/cuda/float_outputs.cuh"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/slab_formats.cuh"
@@ -78,14 +78,14 @@ class SlabStream {
   __device__ void load_one() {
     if (tile_ < work_.slabs.units) {
       std::byte* slot = ring_ + fill_ * work_.slot_bytes + lane() * 16;
-      copy_async(slot, values_);
-      copy_async(slot + 512, values_ + 512);
+      copy_16_async(slot, values_);
+      copy_16_async(slot + 512, values_ + 512);
       if (slab_bytes_ == 1024) {
-        if (lane() * 16 < scale_bytes_) copy_async(slot + 1024, scales_);
+        if (lane() * 16 < scale_bytes_) copy_16_async(slot + 1024, scales_);
       } else {
-        copy_async(slot + 1024, values_ + 1024);
-        copy_async(slot + 1536, values_ + 1536);
-        if (lane() * 4 < scale_bytes_) copy_async_word(slot + 2048, scales_);
+        copy_16_async(slot + 1024, values_ + 1024);
+        copy_16_async(slot + 1536, values_ + 1536);
+        if (lane() * 4 < scale_bytes_) copy_4_async(slot + 2048, scales_);
       }
       values_ += kWarps * slab_bytes_;
       scales_ += kWarps * scale_bytes_;
@@ -95,7 +95,7 @@ class SlabStream {
         if (tile_ < work_.slabs.units) begin_tile();
       }
     }
-    close_copies();  // also an empty group: groups are counted
+    end_copy_group();  // also an empty group: groups are counted
     fill_ = fill_ + 1 == kSlots ? 0 : fill_ + 1;
   }
 
@@ -117,7 +117,7 @@ __device__ __forceinline__ void round_inputs(const FewRows& work, int64_t first_
   const LinearInput& input = work.input;
   const int slabs = (work.slabs_per_tile - warp + kWarps - 1) / kWarps;  // may be none
   const int items = slabs * rows;
-  constexpr int kAtOnce = 4;  // loads on their way
+  constexpr int kAtOnce = 8;  // loads on their way
   for (int begin = 0; begin < items; begin += kAtOnce) {
     float4 x[kAtOnce];
 #pragma unroll
@@ -172,7 +172,7 @@ __device__ __forceinline__ void add_slab(Sums (&totals)[kRowTiles], const std::b
   constexpr int kSteps = kStepsPerScale < 4 ? kStepsPerScale : 4;  // of a chain
   constexpr int kChains = kStepsPerSlab / kSteps;
   uint32_t words[Format::kWords];
-  load_lane_words(slab, words);
+  load_lane_words(slab, 0, words);
   Sums sums[kRowTiles][kChains];
 #pragma unroll
   for (int pair = 0; pair < kSteps / 2; ++pair) {
@@ -373,7 +373,11 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
 
   const int room = launcher.multiprocessors * (bytes <= half ? kBlocksPerSm : 1);
   work.float_blocks = std::min((floats.units + kWarps - 1) / kWarps, launcher.multiprocessors);
-  const int blocks = std::min(slabs.units, std::max(room - work.float_blocks, room / 2));
+  // All blocks have equally many tiles: fewer that end together are faster than more, of which some
+  // have one tile left when the others are done.
+  const int most = std::max(room - work.float_blocks, room / 2);
+  const int tiles_per_block = (slabs.units + most - 1) / most;
+  const int blocks = (slabs.units + tiles_per_block - 1) / tiles_per_block;
   const FewRowsKernel kernel = few_rows_kernel_for(rows > kMmaRows, slots);
   allow_shared(kernel, size_t(bytes));
   launch(launcher,

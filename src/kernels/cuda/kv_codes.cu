@@ -9,7 +9,6 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kFewRows = 16;  // of a span, for which rotation and storage are one launch
 
 struct StoreParams {
   RotateParams rotate;

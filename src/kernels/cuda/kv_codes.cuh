@@ -58,20 +58,28 @@ __device__ __forceinline__ int64_t vector_at(const CodedKvShape& shape, const De
   return (page * shape.kv_heads + head) * shape.page_len + position % shape.page_len;
 }
 
+// 1 / sqrt(dim) of a power of two, both operations rounded; without the calls that those take.
+__device__ __forceinline__ float inverse_root(int dim) {
+  constexpr float kRootOfTwo = 1.41421356f;
+  const int exponent = 31 - __clz(dim);
+  return __int_as_float((127 - exponent / 2) << 23) *
+         (exponent % 2 == 0 ? 1.0f : 1.0f / kRootOfTwo);
+}
+
 // turbo_rotate() and turbo_unrotate() of a vector in shared memory, by one warp that has written it
 // and calls __syncwarp() before. Short strides first: the bits are those of the definition.
 __device__ __forceinline__ void hadamard(float* x, int dim) {
   const int lane = int(threadIdx.x) % kWarp;
   for (int stride = 1; stride < dim; stride *= 2) {
     for (int pair = lane; pair < dim / 2; pair += kWarp) {
-      const int i = pair / stride * 2 * stride + pair % stride;
+      const int i = 2 * (pair & -stride) + (pair & (stride - 1));
       const float a = x[i], b = x[i + stride];
       x[i] = a + b;
       x[i + stride] = a - b;
     }
     __syncwarp();
   }
-  const float norm = 1.0f / sqrtf(float(dim));
+  const float norm = inverse_root(dim);
   for (int i = lane; i < dim; i += kWarp) x[i] *= norm;
   __syncwarp();
 }

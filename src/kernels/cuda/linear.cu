@@ -29,11 +29,11 @@ void CudaOps::run_linears(const View& x, std::span<const LinearOutput> outputs, 
     if (in_slabs(weight.format))
       slabs.add(weight, output.out.f32(), tile_count(weight.out));
     else
-      floats.add(weight, output.out.f32(), weight.out);
+      floats.add(weight, output.out.f32(), (weight.out + kFloatOutputs - 1) / kFloatOutputs);
   }
   const LinearInput input = linear_input(x);
   if (input.rows == 0) return;
-  if (input.rows <= kFewRows) return linear_few_rows(launcher_, input, slabs, floats, add);
+  if (input.rows <= kFewLinearRows) return linear_few_rows(launcher_, input, slabs, floats, add);
 
   if (slabs.count > 0) {
     std::byte* rounded = scratch(rounded_rows_bytes(input.rows, input.in));

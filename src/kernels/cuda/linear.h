@@ -10,8 +10,9 @@
 
 namespace slip {
 
-inline constexpr int64_t kFewRows = 16;
+inline constexpr int64_t kFewLinearRows = 16;
 inline constexpr int kMaxLinears = 8;
+inline constexpr int kFloatOutputs = 2;  // of a weight of floats that a block takes at a time
 
 struct LinearInput {
   const float* x;  // [rows, in]
@@ -25,7 +26,7 @@ struct LinearJob {
   int32_t end;  // LinearJobs: units of this job and those before it
 };
 
-// Weights of one launch. Their units (tiles of slabs, or outputs of floats) are numbered through.
+// Weights of one launch. Their units (tiles of slabs, or pairs of outputs of floats) are numbered through.
 struct LinearJobs {
   LinearJob list[kMaxLinears];
   int32_t count = 0;
@@ -37,7 +38,7 @@ struct LinearJobs {
   }
 };
 
-// Up to kFewRows rows, all weights in one launch. out (+)= W x
+// Up to kFewLinearRows rows, all weights in one launch. out (+)= W x
 void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
                      const LinearJobs& floats, bool add);
 

@@ -1,13 +1,13 @@
 // The largest of many: what greedy choice and the confidence of drafts need of a row of logits.
 #include "kernels/cuda/cuda_ops_impl.h"
 #include "kernels/cuda/device/warp.cuh"
+#include "kernels/cuda/peaks.h"
 #include "kernels/dims.h"
 
 namespace slip {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kParts = 32;  // blocks per row: one could not read a row fast enough
 
 // The first of the largest wins; the loser may still be the runner-up.
 __device__ Peak better(const Peak& a, const Peak& b) {
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kThreads) peaks_of_parts(const float* x, int64
   __shared__ Peak warps[kThreads / kWarp];
   wait_for_inputs();
   const float* row = x + blockIdx.y * width;
-  const int64_t begin = width * blockIdx.x / kParts, end = width * (blockIdx.x + 1) / kParts;
+  const int64_t begin = width * blockIdx.x / kPeakParts, end = width * (blockIdx.x + 1) / kPeakParts;
   Peak peak{0x7fffffff, -INFINITY, -INFINITY};
   for (int64_t i = begin + threadIdx.x; i < end; i += kThreads)
     peak = better(peak, {int32_t(i), row[i], -INFINITY});
@@ -43,12 +43,12 @@ __global__ void __launch_bounds__(kThreads) peaks_of_parts(const float* x, int64
   if (threadIdx.x >= kWarp) return;
   const Peak none{0x7fffffff, -INFINITY, -INFINITY};
   peak = warp_better(threadIdx.x < kThreads / kWarp ? warps[threadIdx.x] : none);
-  if (threadIdx.x == 0) parts[blockIdx.y * kParts + blockIdx.x] = peak;
+  if (threadIdx.x == 0) parts[blockIdx.y * kPeakParts + blockIdx.x] = peak;
 }
 
 __global__ void best_of_parts(const Peak* parts, Peak* out) {
   wait_for_inputs();
-  const Peak peak = warp_better(parts[blockIdx.x * kParts + threadIdx.x]);
+  const Peak peak = warp_better(parts[blockIdx.x * kPeakParts + threadIdx.x]);
   if (threadIdx.x == 0) out[blockIdx.x] = peak;
 }
 
@@ -57,10 +57,10 @@ __global__ void best_of_parts(const Peak* parts, Peak* out) {
 void CudaOps::peaks(const PeaksArgs& args) {
   const Dims dims = check_shapes(args);
   const auto rows = unsigned(dims["rows"]);
-  auto* parts = reinterpret_cast<Peak*>(scratch(size_t(rows) * kParts * sizeof(Peak)));
-  launch(launcher_, dim3(kParts, rows), dim3(kThreads), 0, peaks_of_parts, args.x.f32(),
+  auto* parts = reinterpret_cast<Peak*>(scratch(peaks_scratch_bytes(rows)));
+  launch(launcher_, dim3(kPeakParts, rows), dim3(kThreads), 0, peaks_of_parts, args.x.f32(),
          dims["width"], parts);
-  launch(launcher_, dim3(rows), dim3(kParts), 0, best_of_parts, parts,
+  launch(launcher_, dim3(rows), dim3(kPeakParts), 0, best_of_parts, parts,
          reinterpret_cast<Peak*>(args.out.i32()));
 }
 

@@ -69,8 +69,9 @@ __device__ __forceinline__ void normalise_and_rotate(const RotateParams& p, int6
   const float* sin = p.sin + row * p.pairs;
   for (int j = lane; j < p.pairs; j += kWarp) {
     const float low = head[j], high = head[j + p.pairs];
-    head[j] = low * cos[j] - high * sin[j];
-    head[j + p.pairs] = high * cos[j] + low * sin[j];
+    // Written out: the same bits in every kernel that this is part of.
+    head[j] = fmaf(low, cos[j], -__fmul_rn(high, sin[j]));
+    head[j + p.pairs] = fmaf(high, cos[j], __fmul_rn(low, sin[j]));
   }
   __syncwarp();
 }

@@ -21,8 +21,8 @@ __device__ __forceinline__ uint32_t key_of(float logit) {
 template <int kPerLane>
 __global__ void route_kernel(const float* logits, int rows, int experts, int top_k, int32_t* ids,
                              float* weights) {
+  let_next_begin();  // gate_up_kernel() can fetch the shared expert meanwhile
   wait_for_inputs();
-  let_next_begin();
   const int row = int(blockIdx.x) * kRowsPerBlock + int(threadIdx.x) / kWarp;
   if (row >= rows) return;
   const int lane = int(threadIdx.x) % kWarp;

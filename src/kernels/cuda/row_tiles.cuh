@@ -76,41 +76,39 @@ struct TileSums {
 };
 
 // Adds the slab in `stage` to columns kFirst .. kFirst + kCount - 1 of the sums.
-template <WeightFormat kFormat, bool kOneGroup, int kFirst, int kCount, int kColumns>
+template <class Slab, bool kOneGroup, int kFirst, int kCount, int kColumns>
 __device__ __forceinline__ void add_slab(const std::byte* stage, int group,
                                          TileSums<kColumns>& sums) {
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
   const auto* units = reinterpret_cast<const float*>(stage + kStageInputs);
-  const std::byte* weights[2];
-  const std::byte* scales[2];
-#pragma unroll
-  for (int w = 0; w < 2; ++w) {
-    weights[w] = stage + kStageInputs + kStageUnits + (warp * 2 + w) * kStageWeight;
-    scales[w] = weights[w] + (kFormat == WeightFormat::int4_group ? 1 : 2) * kUnitBytes;
-  }
+  const std::byte* weights = stage + kStageInputs + kStageUnits + warp * 2 * kStageWeight;
   Sums part[2][kCount];
   float values[2][kCount][4];  // of the groups so far
-  const auto add_group = [&](int index) {
+#pragma unroll
+  for (int w = 0; w < 2; ++w)
+#pragma unroll
+    for (int c = 0; c < kCount; ++c)
+      for (float& value : values[w][c]) value = 0;
+  const auto close_groups = [&](int index) {
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
-      const float scale[2] = {slab_scale<kFormat>(scales[w], index, lane / 4),
-                              slab_scale<kFormat>(scales[w], index, lane / 4 + 8)};
+      const float2 scales =
+          slab_scales<Slab>(weights + w * kStageWeight + slab_bytes(Slab::kFormat), index);
 #pragma unroll
-      for (int c = 0; c < kCount; ++c) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          values[w][c][i] = fmaf(part[w][c].v[i], scale[i / 2], index == 0 ? 0.0f : values[w][c][i]);
-        part[w][c] = Sums{};
-      }
+      for (int c = 0; c < kCount; ++c) close_group(values[w][c], part[w][c], scales);
     }
   };
   const int pairs_per_group = group / 32;
   int groups_done = 0;
-#pragma unroll
+#pragma unroll 2  // with all four, registers do not suffice
   for (int pair = 0; pair < kStepsPerSlab / 2; ++pair) {
     WeightFragment steps[2][2];
 #pragma unroll
-    for (int w = 0; w < 2; ++w) unpack_pair<kFormat>(weights[w] + lane * 16, pair, steps[w]);
+    for (int w = 0; w < 2; ++w) {
+      uint32_t words[kPairWords<Slab>];
+      load_lane_words(weights + w * kStageWeight, pair * kPairWords<Slab>, words);
+      for (int step = 0; step < 2; ++step) steps[w][step] = Slab::fragment(words, step);
+    }
 #pragma unroll
     for (int c = 0; c < kCount; ++c) {
       const int row = (kFirst + c) * kMmaRows + lane / 4;
@@ -121,9 +119,9 @@ __device__ __forceinline__ void add_slab(const std::byte* stage, int group,
       mma(part[0][c], steps[0][1], x.z, x.w);
       mma(part[1][c], steps[1][1], x.z, x.w);
     }
-    if (!kOneGroup && ((pair + 1) & (pairs_per_group - 1)) == 0) add_group(groups_done++);
+    if (!kOneGroup && ((pair + 1) & (pairs_per_group - 1)) == 0) close_groups(groups_done++);
   }
-  if (kOneGroup) add_group(0);
+  if (kOneGroup) close_groups(0);
 #pragma unroll
   for (int c = 0; c < kCount; ++c) {
     const float2 unit =
@@ -170,19 +168,17 @@ struct TileProduct {
     switch (weights[0].format) {
       case WeightFormat::int4_group:
         if (weights[0].group == kSlabIn)
-          add_slabs<WeightFormat::int4_group, true>(memory, sources, sums);
+          add_slabs<Int4Slab, true>(memory, sources, sums);
         else
-          add_slabs<WeightFormat::int4_group, false>(memory, sources, sums);
+          add_slabs<Int4Slab, false>(memory, sources, sums);
         break;
-      case WeightFormat::int8_row:
-        add_slabs<WeightFormat::int8_row, true>(memory, sources, sums);
-        break;
-      default: add_slabs<WeightFormat::fp8_block, true>(memory, sources, sums); break;
+      case WeightFormat::int8_row: add_slabs<Int8Slab, true>(memory, sources, sums); break;
+      default: add_slabs<Fp8Slab, true>(memory, sources, sums); break;
     }
     finish(sums);
   }
 
-  template <WeightFormat kFormat, bool kOneGroup, int kColumns>
+  template <class Slab, bool kOneGroup, int kColumns>
   __device__ __forceinline__ void add_slabs(std::byte* memory, const int32_t* sources,
                                             TileSums<kColumns>& sums) const {
     for (int slab = 0; slab < stages - 1; ++slab) {
@@ -203,9 +199,9 @@ struct TileProduct {
         const std::byte* stage = memory + used * kStageBytes;
         // With groups there are more numbers to keep: half the columns at a time.
         constexpr int kAtOnce = kOneGroup || kColumns < 8 ? kColumns : kColumns / 2;
-        add_slab<kFormat, kOneGroup, 0, kAtOnce>(stage, weights[0].group, sums);
+        add_slab<Slab, kOneGroup, 0, kAtOnce>(stage, weights[0].group, sums);
         if constexpr (kAtOnce < kColumns)
-          add_slab<kFormat, kOneGroup, kAtOnce, kAtOnce>(stage, weights[0].group, sums);
+          add_slab<Slab, kOneGroup, kAtOnce, kAtOnce>(stage, weights[0].group, sums);
       }
       used = used + 1 == stages ? 0 : used + 1;
       filled = filled + 1 == stages ? 0 : filled + 1;
@@ -227,8 +223,7 @@ struct TileProduct {
     if (thread < rows)
       copy_4_async(stage + kStageInputs + thread * 4,
                    inputs.units + int64_t(sources[thread]) * slabs + slab);
-    std::byte* slot =
-        stage + kStageInputs + kStageUnits + thread / kWarp * 2 * kStageWeight;
+    std::byte* slot = stage + kStageInputs + kStageUnits + thread / kWarp * 2 * kStageWeight;
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
       if (!exists[w]) continue;

@@ -13,6 +13,17 @@ struct Int4Slab {
     return unpack_int4(words[step]);
   }
 };
+// The same codes for kernels of few rows, where unpacking is what a step costs: the bits of a code
+// are left where they are, as a subnormal f16, and kOffset of the inputs' sum comes off in the end.
+struct Int4Codes {
+  static constexpr int kWords = 8;
+  static constexpr float kOffset = 8;
+  static constexpr float kLowUnit = 0x1p-24f, kHighUnit = 0x1p-20f;  // outputs l / 4, l / 4 + 8
+  __device__ static WeightFragment fragment(const uint32_t* words, int step) {
+    const uint32_t low = words[step], high = low >> 8;
+    return {{low & 0x000f000f, low & 0x00f000f0, high & 0x000f000f, high & 0x00f000f0}};
+  }
+};
 struct Int8Slab {
   static constexpr WeightFormat kFormat = WeightFormat::int8_row;
   static constexpr int kWords = 16;
@@ -28,16 +39,25 @@ struct Fp8Slab {
   }
 };
 
-template <int kWords>
-__device__ __forceinline__ void load_lane_words(const std::byte* slab, uint32_t (&words)[kWords]) {
+// A lane's words [first, first + kCount), two or whole pieces of four.
+template <int kCount>
+__device__ __forceinline__ void load_lane_words(const std::byte* slab, int first,
+                                                uint32_t (&words)[kCount]) {
   const int lane = int(threadIdx.x) % kWarp;
+  const auto* from = reinterpret_cast<const uint32_t*>(slab) + first / 4 * kWarp * 4 + lane * 4;
+  if constexpr (kCount == 2) {
+    const uint2 two = *reinterpret_cast<const uint2*>(from + first % 4);
+    words[0] = two.x;
+    words[1] = two.y;
+  } else {
 #pragma unroll
-  for (int piece = 0; piece < kWords / 4; ++piece) {
-    const uint4 four = reinterpret_cast<const uint4*>(slab)[piece * kWarp + lane];
-    words[4 * piece] = four.x;
-    words[4 * piece + 1] = four.y;
-    words[4 * piece + 2] = four.z;
-    words[4 * piece + 3] = four.w;
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *reinterpret_cast<const uint4*>(from + i * kWarp);
+      words[i] = four.x;
+      words[i + 1] = four.y;
+      words[i + 2] = four.z;
+      words[i + 3] = four.w;
+    }
   }
 }
 

@@ -1,39 +1,70 @@
-// A warp's share of a step of few rows: slabs come in through a ring in shared memory, meet the rows
-// that use their expert, and leave a value per row and output.
+// A warp's share of a step of few rows: slabs come in through a ring in shared memory, meet the
+// rows that use their expert, and leave a value per row and output.
 #pragma once
 
 #include "kernels/cuda/expert_slabs.cuh"
 
 namespace slip {
 
-inline constexpr int kRingUnits = 4;
-inline constexpr int kSlotBytes = kUnitBytes + kSlabScaleBytes;
-inline constexpr int kRingBytes = kRingUnits * kSlotBytes;
+inline constexpr int kUnitPlace = kUnitBytes + kSlabScaleBytes;
+inline constexpr int kBatchSlabs = 4;  // slabs whose activations are asked for and rounded together
 
-// What one warp has to itself: its ring, its slab of activations, their units, who uses the expert.
-inline constexpr int warp_bytes(int rows) {
-  return kRingBytes + slab_input_bytes(rows) + kFewRows * int(sizeof(float) + sizeof(int32_t));
+// What one warp has to itself: its ring, a batch of activations, their units, who uses the expert.
+inline constexpr int warp_bytes(int ring_units, int rows) {
+  return ring_units * kUnitPlace + kBatchSlabs * slab_input_bytes(rows) +
+         (kBatchSlabs * rows + int(kFewRows)) * 4 / 16 * 16 + 16;
 }
 
-// The ring is always full: every unit that is used makes place for a request, if only for nothing.
-// A Cursor walks over slabs: tile, slab, done(), advance().
-template <class Cursor>
+struct WarpMemory {
+  std::byte* ring;
+  std::byte* rounded;  // [kBatchSlabs] slabs
+  float* units;        // [kBatchSlabs][rows]
+  int32_t* users;      // [rows]
+
+  __device__ WarpMemory(std::byte* block, int ring_units, int rows) {
+    ring = block + int(threadIdx.x) / kWarp * warp_bytes(ring_units, rows);
+    rounded = ring + ring_units * kUnitPlace;
+    units = reinterpret_cast<float*>(rounded + kBatchSlabs * slab_input_bytes(rows));
+    users = reinterpret_cast<int32_t*>(units + kBatchSlabs * rows);
+  }
+};
+
+// Slabs first, first + step, ... before `end`, of tiles that lie in memory alike.
+struct SlabRun {
+  const WeightTile* tiles;
+  int first, end, step;
+};
+
+// Where there is one run only.
+struct OneRun {
+  SlabRun run;
+  __device__ bool next(SlabRun& result) {
+    result = run;
+    run.first = run.end;
+    return result.first < result.end;
+  }
+};
+
+// Brings slabs of kTiles tiles at a time, those of one run after those of another; `Runs` has
+// next(SlabRun&), false at the end. The ring is always full: what is used makes place for a request,
+// if only for nothing. Runs of floats go another way.
+template <int kTiles, int kSlots, class Runs>
 class SlabRing {
  public:
-  // Asks for the first units of the slabs from `first` on.
-  __device__ SlabRing(std::byte* slots, const WeightTile* tiles, Cursor first)
-      : slots_(slots), tiles_(tiles), next_(first) {
-    for (int i = 0; i < kRingUnits; ++i) {
+  __device__ SlabRing(std::byte* slots, const Runs& runs) : slots_(slots), runs_(runs) {
+#pragma unroll 1
+    for (int i = 0; i < kSlots; ++i) {
       request();
       turn();
     }
   }
 
-  // The oldest unit, complete, for the whole warp: values, and, with the first of a slab, scales.
+  // A unit of each tile, complete, for the whole warp: values, and, with the first of a slab,
+  // scales.
   __device__ const std::byte* oldest() const {
-    wait_for_copies<kRingUnits - 1>();
+    wait_for_copies<kSlots - 1>();
     __syncwarp();
-    return slots_ + slot_ * kSlotBytes;
+    return slots_ + slot_at_;
   }
 
   __device__ void release() {
@@ -43,40 +74,70 @@ class SlabRing {
   }
 
  private:
-  __device__ void turn() { slot_ = slot_ + 1 == kRingUnits ? 0 : slot_ + 1; }
+  static constexpr int kSlotBytes = kTiles * kUnitPlace;
+
+  __device__ void turn() {
+    slot_at_ = slot_at_ + kSlotBytes == kSlots * kSlotBytes ? 0 : slot_at_ + kSlotBytes;
+  }
+
+  __device__ void begin_run() {
+    SlabRun run;
+    if (!runs_.next(run)) return;
+    const WeightTile* tiles = run.tiles;
+    const int lane = int(threadIdx.x) % kWarp, units = tiles->units;
+    slabs_left_ = units == 0 ? 0 : (run.end - run.first + run.step - 1) / run.step;
+    two_units_ = units == 2;
+    second_ = false;
+    slab_stride_ = run.step * units * kUnitBytes;
+    has_scale_ = lane < tiles->scale_words;
+    scale_stride_ = run.step * tiles->scale_stride * 4;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      values_[t] = tiles[t].values + run.first * units * kUnitBytes + lane * 16;
+      scales_[t] = tiles[t].scales + (run.first * tiles->scale_stride + lane) * 4;
+    }
+  }
 
   __device__ void request() {
-    while (!next_.done() && tiles_[next_.tile].units == 0) next_.advance();  // floats go another way
-    if (!next_.done()) {
-      const WeightTile& tile = tiles_[next_.tile];
+    if (slabs_left_ == 0) begin_run();
+    if (slabs_left_ > 0) {
       const int lane = int(threadIdx.x) % kWarp;
-      std::byte* slot = slots_ + slot_ * kSlotBytes;
-      const std::byte* values =
-          tile.values + (int64_t(next_.slab) * tile.units + unit_) * kUnitBytes + lane * 16;
-      copy_16_async(slot + lane * 16, values);
-      copy_16_async(slot + kPieceBytes + lane * 16, values + kPieceBytes);
-      if (unit_ == 0 && lane < tile.scale_words)
-        copy_4_async(slot + kUnitBytes + lane * 4,
-                     tile.scales + (int64_t(next_.slab) * tile.scale_stride + lane) * 4);
-      if (++unit_ == tile.units) {
-        unit_ = 0;
-        next_.advance();
+      const int advance = !two_units_ ? slab_stride_
+                          : second_   ? slab_stride_ - kUnitBytes
+                                      : kUnitBytes;
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+        std::byte* place = slots_ + slot_at_ + t * kUnitPlace;
+        copy_16_async(place + lane * 16, values_[t]);
+        copy_16_async(place + kPieceBytes + lane * 16, values_[t] + kPieceBytes);
+        if (has_scale_ && !second_) {
+          copy_4_async(place + kUnitBytes + lane * 4, scales_[t]);
+          scales_[t] += scale_stride_;
+        }
+        values_[t] += advance;
       }
+      second_ = two_units_ && !second_;
+      if (!second_) --slabs_left_;
     }
     end_copy_group();
   }
 
   std::byte* slots_;
-  const WeightTile* tiles_;
-  Cursor next_;
-  int unit_ = 0;  // of the slab at next_
-  int slot_ = 0;
+  int slot_at_ = 0;  // the oldest
+  Runs runs_;
+  // Of the run, from the unit to ask for next; addresses are the lane's.
+  int slabs_left_ = 0;
+  bool two_units_ = false, second_ = false;  // of a slab
+  bool has_scale_ = false;
+  int slab_stride_ = 0, scale_stride_ = 0;
+  const std::byte* values_[kTiles];
+  const std::byte* scales_[kTiles];
 };
 
-// The rows that meet a slab, each rounded, in the warp's own memory.
+// The rows that meet a batch of slabs, each rounded, in the warp's own memory.
 struct SlabInputs {
-  std::byte* rounded;    // [4 pairs][count rows][4 quarters] of 16 bytes
-  float* units;          // [count]
+  std::byte* rounded;    // slabs of [4 pairs][count rows][4 quarters] of 16 bytes
+  float* units;          // [slabs][count]
   const int32_t* users;  // [count]: row of `rows`
   int count;
   const float* rows;
@@ -85,101 +146,128 @@ struct SlabInputs {
 
   __device__ const float* row(int i) const { return rows + int64_t(users[i]) * in; }
 
-  __device__ void round(int slab) const {
-    __syncwarp();  // the last slab may still be read
+  // Slabs first, first + step, ...: `slabs` of them.
+  __device__ void round(int first, int step, int slabs) const {
+    __syncwarp();  // the last batch may still be read
     for (int i = 0; i < count; ++i) {
-      const float unit = round_slab(lane_inputs(row(i), slab, in, in_quads), i, count, rounded);
-      if (threadIdx.x % kWarp == 0) units[i] = unit;
+      const float* from = row(i);
+      float4 x[kBatchSlabs];
+#pragma unroll
+      for (int s = 0; s < kBatchSlabs; ++s)
+        x[s] = lane_inputs(from, first + min(s, slabs - 1) * step, in, in_quads);
+#pragma unroll
+      for (int s = 0; s < kBatchSlabs; ++s) {
+        if (s >= slabs) break;
+        const float unit = round_slab(x[s], i, count, rounded + s * slab_input_bytes(count));
+        if (threadIdx.x % kWarp == 0) units[s * count + i] = unit;
+      }
     }
     __syncwarp();
   }
 };
 
-// Values of one slab, in units of its activations: lane and place as in Sums, eight rows each.
-template <WeightFormat kFormat, int kColumns, class Cursor>
-__device__ __forceinline__ void slab_values(SlabRing<Cursor>& ring, int group,
-                                            const SlabInputs& inputs,
-                                            float (&values)[kColumns][4]) {
-  constexpr bool kInt4 = kFormat == WeightFormat::int4_group;
+// Calls store(tile, values) with the values of one slab, in units of its activations: lane and
+// place as in Sums, eight rows in each of kColumns. inputs[c]: the lane's, of step 0.
+template <class Slab, int kPairsPerGroup, int kColumns, int kTiles, int kSlots, class Runs,
+          class Store>
+__device__ __forceinline__ void slab_values(SlabRing<kTiles, kSlots, Runs>& ring,
+                                            const std::byte* const (&inputs)[kColumns],
+                                            int pair_bytes, const Store& store) {
+  constexpr bool kInt4 = Slab::kFormat == WeightFormat::int4_group;
   constexpr int kUnits = kInt4 ? 1 : 2;
   constexpr int kPairs = kStepsPerSlab / 2 / kUnits;
-  const int pairs_per_group = kInt4 ? group / 32 : kStepsPerSlab / 2;
-  const int lane = int(threadIdx.x) % kWarp;
-  const std::byte* row_inputs[kColumns];
-#pragma unroll
-  for (int c = 0; c < kColumns; ++c) {  // columns without a row take the last one's: nobody looks
-    const int row = min(c * kMmaRows + lane / 4, inputs.count - 1);
-    row_inputs[c] = inputs.rounded + slab_offset(0, row, lane % 4, inputs.count);
-    for (float& value : values[c]) value = 0;
-  }
-  Sums sums[kColumns];
-  float scales[2];
-  int groups_done = 0;
+  constexpr int kUnitWords = Slab::kWords / kUnits;
+  Sums sums[kTiles][kColumns];
+  float values[kTiles][kColumns][4] = {};
+  float2 scales[kTiles];
 #pragma unroll
   for (int unit = 0; unit < kUnits; ++unit) {
     const std::byte* slot = ring.oldest();
-    if (!kInt4 && unit == 0)
-      for (int i = 0; i < 2; ++i)
-        scales[i] = slab_scale<kFormat>(slot + kUnitBytes, 0, lane / 4 + 8 * i);
+    uint32_t words[kTiles][kUnitWords];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      load_lane_words(slot + t * kUnitPlace, 0, words[t]);
+      // Those of bytes do not lie with the second unit.
+      if (!kInt4 && unit == 0) scales[t] = slab_scales<Slab>(slot + t * kUnitPlace + kUnitBytes, 0);
+    }
 #pragma unroll
     for (int p = 0; p < kPairs; ++p) {
       const int pair = unit * kPairs + p;
-      WeightFragment steps[2];
-      unpack_pair<kFormat>(slot + lane * 16, p, steps);
+      uint4 x[kColumns];
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
-        const uint4 x = *reinterpret_cast<const uint4*>(row_inputs[c] +
-                                                        slab_offset(pair, 0, 0, inputs.count));
-        mma(sums[c], steps[0], x.x, x.y);
-        mma(sums[c], steps[1], x.z, x.w);
-      }
-      if (((pair + 1) & (pairs_per_group - 1)) != 0) continue;
-      if (kInt4)
-        for (int i = 0; i < 2; ++i)
-          scales[i] = slab_scale<kFormat>(slot + kUnitBytes, groups_done, lane / 4 + 8 * i);
-      ++groups_done;
+      for (int c = 0; c < kColumns; ++c)
+        x[c] = *reinterpret_cast<const uint4*>(inputs[c] + pair * pair_bytes);
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
-        for (int i = 0; i < 4; ++i)
-          values[c][i] = fmaf(sums[c].v[i], scales[i / 2], values[c][i]);
-        sums[c] = Sums{};
+      for (int odd = 0; odd < 2; ++odd)
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t) {
+          const WeightFragment w = Slab::fragment(words[t], 2 * p + odd);
+#pragma unroll
+          for (int c = 0; c < kColumns; ++c)
+            mma(sums[t][c], w, odd ? x[c].z : x[c].x, odd ? x[c].w : x[c].y);
+        }
+      if ((pair + 1) % kPairsPerGroup != 0) continue;
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+        if (kInt4)
+          scales[t] = slab_scales<Slab>(slot + t * kUnitPlace + kUnitBytes, pair / kPairsPerGroup);
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) close_group(values[t][c], sums[t][c], scales[t]);
       }
     }
     ring.release();
   }
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) store(t, values[t]);
 }
 
-// The value of output o for row i goes to values_of(i)[o].
-template <int kColumns, class Cursor, class ValuesOf>
-__device__ __forceinline__ void take_slab(SlabRing<Cursor>& ring, const WeightTile& tile,
-                                          const SlabInputs& inputs, const ValuesOf& values_of) {
-  float values[kColumns][4];
+// Slab `index` of a batch. The value of output o of tile t for row i goes to values_of(i, t)[o].
+template <int kColumns, int kTiles, int kSlots, class Runs, class ValuesOf>
+__device__ __forceinline__ void take_slab(SlabRing<kTiles, kSlots, Runs>& ring,
+                                          const WeightTile& tile, const SlabInputs& inputs,
+                                          int index, const ValuesOf& values_of) {
+  const int lane = int(threadIdx.x) % kWarp, count = inputs.count;
+  const std::byte* lane_inputs[kColumns];
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) {  // columns without a row take the last one's: nobody looks
+    const int row = min(c * kMmaRows + lane / 4, count - 1);
+    lane_inputs[c] = inputs.rounded + index * slab_input_bytes(count) +
+                     slab_offset(0, row, lane % 4, count);
+  }
+  const int pair_bytes = slab_offset(1, 0, 0, count);
+  const auto store = [&](int t, const float(&values)[kColumns][4]) {
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c)
+#pragma unroll
+      for (int next = 0; next < 2; ++next) {
+        const int row = c * kMmaRows + lane % 4 * 2 + next;
+        if (row >= count) continue;
+        const float unit = inputs.units[index * count + row];
+        float* place = values_of(row, t) + lane / 4;
+        place[0] = values[c][next] * unit;
+        place[8] = values[c][2 + next] * unit;
+      }
+  };
   switch (tile.format) {
     case WeightFormat::int4_group:
-      slab_values<WeightFormat::int4_group>(ring, tile.group, inputs, values);
-      break;
+      if (tile.group == 128)
+        return slab_values<Int4Slab, 4, kColumns>(ring, lane_inputs, pair_bytes, store);
+      if (tile.group == 64)
+        return slab_values<Int4Slab, 2, kColumns>(ring, lane_inputs, pair_bytes, store);
+      return slab_values<Int4Slab, 1, kColumns>(ring, lane_inputs, pair_bytes, store);
     case WeightFormat::int8_row:
-      slab_values<WeightFormat::int8_row>(ring, tile.group, inputs, values);
-      break;
-    default: slab_values<WeightFormat::fp8_block>(ring, tile.group, inputs, values); break;
+      return slab_values<Int8Slab, 4, kColumns>(ring, lane_inputs, pair_bytes, store);
+    default: return slab_values<Fp8Slab, 4, kColumns>(ring, lane_inputs, pair_bytes, store);
   }
-  const int lane = int(threadIdx.x) % kWarp;
-#pragma unroll
-  for (int c = 0; c < kColumns; ++c)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = c * kMmaRows + lane % 4 * 2 + i % 2;
-      if (row < inputs.count)
-        values_of(row)[lane / 4 + i / 2 * 8] = values[c][i] * inputs.units[row];
-    }
 }
 
-// The same of floats, without rounding; `outputs` of the tile's 16 exist.
+// The same of floats, one tile, without rounding; `outputs` of its 16 exist.
 template <class ValuesOf>
 __device__ __forceinline__ void take_float_slab(const WeightTile& tile, int slab, int outputs,
                                                 const SlabInputs& inputs,
                                                 const ValuesOf& values_of) {
   constexpr int kAtOnce = 4;
+#pragma unroll 1
   for (int first = 0; first < outputs; first += kAtOnce) {
     float4 w[kAtOnce];
 #pragma unroll
@@ -191,10 +279,35 @@ __device__ __forceinline__ void take_float_slab(const WeightTile& tile, int slab
       for (int o = 0; o < kAtOnce; ++o) {
         const float sum =
             warp_sum(fmaf(w[o].w, x.w, fmaf(w[o].z, x.z, fmaf(w[o].y, x.y, w[o].x * x.x))));
-        if (threadIdx.x % kWarp == 0) values_of(i)[first + o] = sum;
+        if (threadIdx.x % kWarp == 0) values_of(i, 0)[first + o] = sum;
       }
     }
   }
+}
+
+// Slabs of a run, batch by batch: the values of slab s and tile t go to values_of(row, t, s).
+template <int kColumns, int kTiles, int kSlots, class Runs, class ValuesOf>
+__device__ __forceinline__ void take_run(SlabRing<kTiles, kSlots, Runs>& ring, const SlabRun& run,
+                                         const SlabInputs& inputs, const ValuesOf& values_of) {
+  const WeightTile& tile = *run.tiles;
+#pragma unroll 1
+  for (int first = run.first; first < run.end; first += kBatchSlabs * run.step) {
+    const int slabs = min(kBatchSlabs, (run.end - first + run.step - 1) / run.step);
+    inputs.round(first, run.step, slabs);
+#pragma unroll 1
+    for (int i = 0; i < slabs; ++i)
+      take_slab<kColumns>(ring, tile, inputs, i, [&](int row, int t) {
+        return values_of(row, t, first + i * run.step);
+      });
+  }
+}
+
+// values[0], values[kTileOut], ...: added in this order.
+__device__ __forceinline__ float sum_of_slabs(const float* values, int slabs) {
+  float sum = 0;
+#pragma unroll 8
+  for (int slab = 0; slab < slabs; ++slab) sum += values[slab * kTileOut];
+  return sum;
 }
 
 }  // namespace slip

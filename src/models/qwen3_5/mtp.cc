@@ -28,8 +28,7 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
     decoder_layer(mtp.layer, config_.layers.size(), pass);
     const View normed = step.next_hidden.empty() ? hidden : step.next_hidden;
     ops_.rms_norm({.x = residual, .scale = mtp.final_scale, .out = normed, .eps = eps});
-    project(normed, step.outputs, weights_.draft_head(), step.logits);
-    if (!step.peaks.empty()) ops_.peaks({.x = step.logits, .out = step.peaks});
+    project(normed, step.outputs, weights_.draft_head(), {step.logits, step.peaks});
   });
 }
 

@@ -94,8 +94,7 @@ void Qwen35::forward(const Step& step, Cache& cache) {
     for (size_t i = 0; i < weights_.layers.size(); ++i) decoder_layer(weights_.layers[i], i, pass);
     ops_.rms_norm(
         {.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.eps});
-    project(normed, step.outputs, weights_.head, step.logits);
-    if (!step.peaks.empty()) ops_.peaks({.x = step.logits, .out = step.peaks});
+    project(normed, step.outputs, weights_.head, {step.logits, step.peaks});
   });
 }
 
@@ -111,12 +110,13 @@ StepKey Qwen35::step_key(PassKind kind, int64_t rows, std::span<const int64_t> o
 }
 
 void Qwen35::project(const View& hidden, std::span<const int64_t> outputs, const Weight& head,
-                     const View& logits) {
+                     const Scores& scores) {
   if (outputs.empty()) return;
   const int64_t first = outputs.front(), count = int64_t(outputs.size());
   for (int64_t i = 0; i < count; ++i)
     check(outputs[size_t(i)] == first + i, "logits are wanted of rows that are not neighbours");
-  ops_.linear({.x = hidden.slice(first, count), .weight = head, .out = logits});
+  ops_.linear({.x = hidden.slice(first, count), .weight = head, .out = scores.logits});
+  if (!scores.peaks.empty()) ops_.peaks({.x = scores.logits, .out = scores.peaks});
 }
 
 StepCost Qwen35::step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const {

@@ -112,7 +112,7 @@ TEST_P(NoAllocation, InFeedingAWholePrompt) {
   EXPECT_TRUE(fed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, NoAllocation, ::testing::ValuesIn(fast_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, NoAllocation, ::testing::ValuesIn(cpu_backends()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -13,6 +13,10 @@ inline void cuda_check(cudaError_t status, SourceLocation where = SourceLocation
     fail_check(cat("CUDA: ", cudaGetErrorString(status)), where);
 }
 
+// Steps that decode and verify drafts have no more rows than this. A row's bits then do not depend on
+// the rows beside it.
+inline constexpr int64_t kFewRows = 16;
+
 // What every launch needs to know.
 struct Launcher {
   cudaStream_t stream = nullptr;

@@ -1,0 +1,117 @@
+#include "recording_ops.h"
+
+#include <cmath>
+#include <memory>
+
+namespace slip {
+namespace {
+
+std::string describe(const Weight& weight) {
+  return cat(name_of(weight.info.format), " ", weight.info.out, " x ", weight.info.in);
+}
+
+uint64_t bytes_of(const Weight& weight) { return weight.values.bytes(); }
+uint64_t bytes_of(const GatedMlp& mlp) {
+  return bytes_of(mlp.gate) + bytes_of(mlp.up) + bytes_of(mlp.down);
+}
+
+}  // namespace
+
+void RecordingOps::run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) {
+  if (!recording_) return ops_.run_step(key, spans, body);
+  spans_.assign(spans.begin(), spans.end());
+  body();
+}
+
+// Operations with spans are run again with those of whoever runs them.
+template <class Args>
+void RecordingOps::run(void (Ops::*op)(const Args&), const Args& args, std::string label,
+                       uint64_t bytes) {
+  if (recording_)
+    calls_.push_back({std::move(label), bytes, [op, args](Ops& ops, std::span<const Span> spans) {
+                        if constexpr (requires { args.spans; }) {
+                          Args again = args;
+                          again.spans = spans;
+                          (ops.*op)(again);
+                        } else {
+                          (ops.*op)(args);
+                        }
+                      }});
+  (ops_.*op)(args);
+}
+
+void RecordingOps::embed(const EmbedArgs& args) { run(&Ops::embed, args, "embed"); }
+void RecordingOps::rms_norm(const RmsNormArgs& args) { run(&Ops::rms_norm, args, "rms_norm"); }
+void RecordingOps::silu_mul(const SiluMulArgs& args) { run(&Ops::silu_mul, args, "silu_mul"); }
+void RecordingOps::peaks(const PeaksArgs& args) {
+  run(&Ops::peaks, args, "peaks", args.x.bytes());
+}
+void RecordingOps::route(const RouteArgs& args) { run(&Ops::route, args, "route"); }
+void RecordingOps::causal_conv(const CausalConvArgs& args) {
+  run(&Ops::causal_conv, args, "causal_conv");
+}
+void RecordingOps::gated_rms_norm(const GatedRmsNormArgs& args) {
+  run(&Ops::gated_rms_norm, args, "gated_rms_norm");
+}
+void RecordingOps::rope_table(const RopeTableArgs& args) {
+  run(&Ops::rope_table, args, "rope_table");
+}
+void RecordingOps::rotate_and_store(const RotateAndStoreArgs& args) {
+  run(&Ops::rotate_and_store, args, "rotate_and_store");
+}
+void RecordingOps::gate_heads(const GateHeadsArgs& args) {
+  run(&Ops::gate_heads, args, "gate_heads");
+}
+void RecordingOps::join(const JoinArgs& args) { run(&Ops::join, args, "join"); }
+void RecordingOps::gated_mlp(const GatedMlpArgs& args) {
+  run(&Ops::gated_mlp, args, "gated_mlp", bytes_of(args.mlp));
+}
+
+void RecordingOps::linear(const LinearArgs& args) {
+  run(&Ops::linear, args, "linear " + describe(args.weight), bytes_of(args.weight));
+}
+
+void RecordingOps::delta_net(const DeltaNetArgs& args) {
+  uint64_t bytes = 0;
+  const uint64_t slot = args.state.bytes() / uint64_t(args.state.shape[0]);
+  for (const Span& span : args.spans) bytes += (span.record ? 1 : 2) * slot;
+  run(&Ops::delta_net, args, "delta_net", bytes);
+}
+
+void RecordingOps::attention(const AttentionArgs& args) {
+  uint64_t bytes = 0;
+  for (const Span& span : args.spans)
+    bytes += uint64_t((span.start + span.rows) * args.k.shape[1]) *
+             bytes_per_position(args.kv.recipe, args.q.shape[2]);
+  run(&Ops::attention, args, "attention", bytes);
+}
+
+void RecordingOps::linears(const LinearsArgs& args) {
+  if (recording_) {
+    const auto outputs =
+        std::make_shared<std::vector<LinearOutput>>(args.outputs.begin(), args.outputs.end());
+    std::string label = "linears";
+    uint64_t bytes = 0;
+    for (const LinearOutput& output : *outputs) {
+      label += (bytes == 0 ? " " : ", ") + describe(output.weight);
+      bytes += bytes_of(output.weight);
+    }
+    calls_.push_back({std::move(label), bytes,
+                      [x = args.x, outputs](Ops& ops, std::span<const Span>) {
+                        ops.linears({.x = x, .outputs = *outputs});
+                      }});
+  }
+  ops_.linears(args);
+}
+
+void RecordingOps::experts(const ExpertsArgs& args) {
+  // Rows choose at random: so many different experts are to be expected.
+  const auto all = double(args.experts.size());
+  const double missed = 1 - double(args.ids.shape[1]) / all;
+  const double used = all * (1 - std::pow(missed, double(args.x.shape[0])));
+  const uint64_t shared = args.shared.gate.empty() ? 0 : bytes_of(args.shared);
+  run(&Ops::experts, args, "experts " + describe(args.experts[0].gate),
+      uint64_t(used * double(bytes_of(args.experts[0]))) + shared);
+}
+
+}  // namespace slip

@@ -1,0 +1,76 @@
+// A backend that remembers the operations of a pass, so that each kind can be run again and again by
+// itself: how fast a kernel is at the shapes of a model.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/ops.h"
+
+namespace slip {
+
+struct RecordedCall {
+  std::string label;   // of its kind: "linear int4 3072 x 8192"
+  uint64_t bytes = 0;  // of weights or state that it must read and write
+  std::function<void(Ops&, std::span<const Span>)> again;
+};
+
+class RecordingOps : public Ops {
+ public:
+  explicit RecordingOps(Ops& ops) : ops_(ops) {}
+
+  // Remembers the calls of the next pass. Everything they refer to must stay where it is.
+  void start() {
+    calls_.clear();
+    recording_ = true;
+  }
+  void stop() { recording_ = false; }
+  const std::vector<RecordedCall>& calls() const { return calls_; }
+  std::span<const Span> spans() const { return spans_; }
+
+  const char* name() const override { return ops_.name(); }
+  Memory& memory() const override { return ops_.memory(); }
+  size_t packed_bytes(const WeightInfo& info) const override { return ops_.packed_bytes(info); }
+  Weight pack(const Weight& plain, std::span<std::byte> storage) override {
+    return ops_.pack(plain, storage);
+  }
+  bool make_noise(const WeightInfo& info, uint64_t seed, std::span<std::byte> storage,
+                  Weight& weight) override {
+    return ops_.make_noise(info, seed, storage, weight);
+  }
+  size_t scratch_bytes(const StepLimits& limits) const override {
+    return ops_.scratch_bytes(limits);
+  }
+  void reserve(const StepLimits& limits) override { ops_.reserve(limits); }
+  void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) override;
+
+  void embed(const EmbedArgs& args) override;
+  void rms_norm(const RmsNormArgs& args) override;
+  void linear(const LinearArgs& args) override;
+  void silu_mul(const SiluMulArgs& args) override;
+  void peaks(const PeaksArgs& args) override;
+  void route(const RouteArgs& args) override;
+  void causal_conv(const CausalConvArgs& args) override;
+  void delta_net(const DeltaNetArgs& args) override;
+  void gated_rms_norm(const GatedRmsNormArgs& args) override;
+  void rope_table(const RopeTableArgs& args) override;
+  void rotate_and_store(const RotateAndStoreArgs& args) override;
+  void attention(const AttentionArgs& args) override;
+  void gate_heads(const GateHeadsArgs& args) override;
+  void join(const JoinArgs& args) override;
+  void linears(const LinearsArgs& args) override;
+  void gated_mlp(const GatedMlpArgs& args) override;
+  void experts(const ExpertsArgs& args) override;
+
+ private:
+  template <class Args>
+  void run(void (Ops::*op)(const Args&), const Args& args, std::string label, uint64_t bytes = 0);
+
+  Ops& ops_;
+  bool recording_ = false;
+  std::vector<RecordedCall> calls_;
+  std::vector<Span> spans_;  // of the pass
+};
+
+}  // namespace slip

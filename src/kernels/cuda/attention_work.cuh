@@ -1,0 +1,120 @@
+// What blocks of attention_tiles.cuh share: what they compute, their shared memory, small
+// functions.
+#pragma once
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention_sources.cuh"
+
+namespace slip {
+
+inline constexpr int kChunk = kTilePositions;
+inline constexpr int kTileWarps = kTileThreads / kWarp;
+inline constexpr float kWeightExponent = 14;
+
+// What a block computes. It lies in shared memory, since registers are scarce.
+struct TileWork {
+  DeviceSpan span;
+  int64_t begin, end;  // positions
+  int64_t pages_end;   // up to here whole pages: of a coded cache, those that are read as codes
+  int64_t rows_begin;  // position of the tile's first row
+  int64_t rows_end;    // and behind the last one
+  int32_t query_count;
+  int32_t kv_head;
+  int32_t partial_row;  // of the span's first row
+
+  __device__ void find(const TileParams& p, int queries, bool coded) {
+    const int index = p.first_span + int(blockIdx.z) / p.kv_heads;
+    const int first_query = int(blockIdx.x) * queries;
+    span = p.spans[index];
+    kv_head = int(blockIdx.z) % p.kv_heads;
+    query_count = min(queries, span.rows * p.group - first_query);
+    begin = end = 0;
+    const bool split = p.segments > 0;
+    if (query_count <= 0 || (span.rows <= kSplitRows) != split) return;  // another launch's
+    rows_begin = span.start + first_query / p.group;
+    rows_end = span.start + (first_query + query_count - 1) / p.group + 1;
+    begin = split ? Segments::begin(blockIdx.y) : 0;
+    end = split ? min(Segments::begin(blockIdx.y + 1), rows_end) : rows_end;
+    const int64_t readable = coded ? min(end, rows_end - 1) : end;
+    pages_end = readable - readable % kChunk;
+    partial_row = 0;
+    for (int i = p.first_span; i < index && split; ++i)
+      if (p.spans[i].rows <= kSplitRows) partial_row += p.spans[i].rows;
+  }
+};
+
+template <int kDim, int kTiles>
+struct TileShared {
+  static constexpr int kQueries = kTiles * kTileQueries;
+  TileWork work;
+  uint4 queries[kQueries][kDim / 8];    // f16
+  uint4 weights[kQueries][kChunk / 8];  // f16
+  float maxima[kTileWarps][kQueries];   // of a chunk; in the end, denominators
+  float scales[kTileWarps];             // largest of the values of a chunk
+  float factors[kQueries];              // of scores
+  int rows[kQueries];                   // of the span
+};
+
+// Units of 16 bytes of a row are permuted, so that neither reading operands (eight lanes: two rows,
+// four units in line) nor writing weights (eight rows, one unit) meets a bank twice.
+__device__ __forceinline__ int swizzled(int row, int unit) {
+  return unit ^ ((row & 1) << 2 | (row >> 1 & 3));
+}
+
+// swizzled(g, 4 * i + j) of a lane, as a sum with two terms, so that it takes two registers for all
+// i.
+struct OperandUnits {
+  int even, odd;
+  __device__ __forceinline__ OperandUnits() {
+    const int g = lane_id() / 4, j = lane_id() % 4;
+    even = swizzled(g, j);
+    odd = swizzled(g, 4 + j) - 4;
+  }
+  __device__ __forceinline__ int at(int i) const { return 4 * i + (i % 2 == 0 ? even : odd); }
+};
+
+__device__ __forceinline__ float exp2_fast(float x) {  // 2 ulp
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+__device__ __forceinline__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
+  return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
+}
+__device__ __forceinline__ float quad_sum(float x) {
+  x += __shfl_xor_sync(~0u, x, 1);
+  return x + __shfl_xor_sync(~0u, x, 2);
+}
+
+// turbo_rotate() of a vector of which a lane has values lane + 32 e.
+template <int kPerLane>
+__device__ __forceinline__ void rotate_in_registers(float (&x)[kPerLane], const SignBits& signs) {
+#pragma unroll
+  for (int e = 0; e < kPerLane; ++e)
+    if (signs.words[e] >> lane_id() & 1) x[e] = -x[e];
+#pragma unroll
+  for (int stride = 1; stride < kWarp; stride *= 2) {
+#pragma unroll
+    for (int e = 0; e < kPerLane; ++e) {
+      const float other = __shfl_xor_sync(~0u, x[e], stride);
+      x[e] = lane_id() & stride ? other - x[e] : x[e] + other;
+    }
+  }
+#pragma unroll
+  for (int stride = 1; stride < kPerLane; stride *= 2) {
+#pragma unroll
+    for (int e = 0; e < kPerLane; ++e) {
+      if (e & stride) continue;
+      const float a = x[e], b = x[e + stride];
+      x[e] = a + b;
+      x[e + stride] = a - b;
+    }
+  }
+  const float norm = inverse_root(kPerLane * kWarp);
+#pragma unroll
+  for (int e = 0; e < kPerLane; ++e) x[e] *= norm;
+}
+
+}  // namespace slip
