@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build run test check sanitize bench cuda fuzz format clean help deps test-deps
+.PHONY: build run test check sanitize bench cuda cuda-check fuzz format clean help deps test-deps
 
 BINARY := build/slipstream
 RELEASE := build/release/apps/slipstream/slipstream
@@ -44,8 +44,15 @@ fuzz: ## build the libFuzzer programs with clang
 	@cmake --preset fuzz >/dev/null
 	@cmake --build --preset fuzz
 
-cuda: ## the build with the CUDA backend
-	@cmake --preset cuda && cmake --build --preset cuda
+cuda: deps ## the binary with the CUDA backend, build/slipstream (needs nvcc)
+	@[ -f build/cuda/build.ninja ] || cmake --preset cuda -DSLIP_TESTS=OFF
+	@cmake --build --preset cuda --target slipstream
+	@ln -sfn cuda/apps/slipstream/slipstream $(BINARY)
+
+cuda-check: test-deps ## compile all CUDA code for all GPUs and look for spills in hot kernels
+	@cmake --preset cuda -DSLIP_TESTS=ON >/dev/null
+	@cmake --build --preset cuda --target slip_kernels_cuda --clean-first > build/cuda/kernels.log || { tail -50 build/cuda/kernels.log; exit 1; }
+	@tools/check-spills.sh build/cuda/kernels.log
 
 format: ## apply .clang-format
 	@tools/check-format.sh --fix
@@ -59,4 +66,4 @@ test-deps:
 	@tools/install-deps.sh test
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12

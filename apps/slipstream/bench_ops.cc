@@ -31,7 +31,8 @@ class BenchOps : public Verb {
   BenchOps() : flags_("bench ops", "How fast each kernel is at the shapes of a model") {
     flags_.positional("MODEL", &positional_model_, "A folder or the name of a shape");
     model_.add_to(flags_);
-    flags_.option("--rows", &rows_, "N,...", "Rows of a step: 1 decodes, a few verify drafts, more are a prompt");
+    flags_.option("--rows", &rows_, "N,...",
+                  "Rows of a step: 1 decodes, a few verify drafts, more are a prompt");
     flags_.option("--depth", &depth_, "N", "Context that is there before");
     flags_.option("--repeat", &repeat_, "N", "Times that the calls of a step are repeated");
     flags_.footer(
@@ -58,7 +59,7 @@ class BenchOps : public Verb {
     const double bandwidth = measure_roofs(backend, 0.5).read_bytes_per_second;
     std::printf("%s; memory reads %.1f GB/s\n", backend.description.c_str(), bandwidth / 1e9);
     for (const int64_t count : rows) {
-      if (count > options.max_rows) return error("--rows takes 1 to ", options.max_rows);
+      if (count > ops.prompt_rows()) return error("--rows takes 1 to ", ops.prompt_rows());
       SLIP_TRY_STATUS(measure(*engine, ops, *backend.ops, count, bandwidth));
     }
     return 0;
@@ -73,8 +74,7 @@ class BenchOps : public Verb {
     return ModelSource::open(folder);
   }
 
-  Status measure(Engine& engine, RecordingOps& recorder, Ops& ops, int64_t rows,
-                 double bandwidth) {
+  Status measure(Engine& engine, RecordingOps& recorder, Ops& ops, int64_t rows, double bandwidth) {
     Session session(engine);
     std::vector<int32_t> ids;
     for (int64_t i = 0; i < std::max<int64_t>(depth_, 1) + rows; ++i)
@@ -88,7 +88,6 @@ class BenchOps : public Verb {
     } else {
       SLIP_TRY_STATUS(session.feed(all.last(size_t(rows))));
     }
-    recorder.stop();
 
     std::vector<Kind> kinds;
     for (const RecordedCall& call : recorder.calls()) {
@@ -135,8 +134,8 @@ class BenchOps : public Verb {
 
   static void print(const std::vector<Kind>& kinds, int64_t rows, double bandwidth) {
     std::printf("\n%lld %s\n%9s %6s %9s %9s %8s  %s\n", static_cast<long long>(rows),
-                rows == 1 ? "row" : "rows", "us/call", "calls", "us/step", "MB/call",
-                "% roof", "operation");
+                rows == 1 ? "row" : "rows", "us/call", "calls", "us/step", "MB/call", "% roof",
+                "operation");
     double total = 0;
     for (const Kind& kind : kinds) {
       total += kind.seconds_per_step();

@@ -122,9 +122,7 @@ class Chat {
     if (!argument.empty()) return complain("/stats takes on, off or nothing");
     if (last_) {
       // Asked for by hand, so a measurement of half a second is no bother.
-      if (!bandwidth_)
-        bandwidth_ =
-            measure_roofs(model_.backend(), 0.2).read_bytes_per_second;
+      if (!bandwidth_) bandwidth_ = measure_roofs(model_.backend(), 0.2).read_bytes_per_second;
       DecodeTraffic traffic = decode_traffic(model_.engine(), *last_);
       traffic.share_of_bandwidth = traffic.bytes_per_second / *bandwidth_;
       note(describe_stats(*last_, traffic, std::nullopt));

@@ -36,8 +36,10 @@ Result<std::vector<Rung>> plan_ladder(const ModelSource& source, const Ops& ops,
   SLIP_TRY(const ModelPlan int8, source.plan({.weights = {.int8_head = true}}, ops));
   const std::string no_drafts = source.has_mtp() ? "" : "the files have no usable MTP layer";
 
+  const bool on_cpu = ops.memory().on_host();
   std::vector<Rung> ladder;
   Rung rung;
+  if (!on_cpu) rung.kv = {.keys = KvCodec::bf16, .values = KvCodec::bf16};
   const auto add = [&](std::string name, const std::string& skipped = "") {
     rung.name = std::move(name);
     rung.skipped = skipped;
@@ -65,14 +67,16 @@ Result<std::vector<Rung>> plan_ladder(const ModelSource& source, const Ops& ops,
   if (source.has_mtp()) rung.drafts = DraftLength::automatic(kMaxDrafts);
   add("+ drafts as they pay", no_drafts);
 
+  // What suits processors: integers instead of FP8, activations of one byte.
   rung.same_text = false;
-  rung.weights.shared_experts = WeightFormat::int8_row;
-  add("+ int8 shared experts",
-      same_weights(files, fp8) ? "the files have no 16-bit shared experts" : "");
+  if (on_cpu) rung.weights.shared_experts = WeightFormat::int8_row;
+  add("+ int8 shared experts", !on_cpu ? "FP8 is as fast on a GPU"
+                               : same_weights(files, fp8)
+                                   ? "the files have no 16-bit shared experts"
+                                   : "");
 
-  rung.activation_bytes = 1;
-  add("+ 8-bit activations",
-      ops.name() == std::string("cpu") ? "" : "only the CPU kernels have them");
+  if (on_cpu) rung.activation_bytes = 1;
+  add("+ 8-bit activations", on_cpu ? "" : "only the CPU kernels have them");
 
   rung.kv = {.keys = KvCodec::tq4, .values = KvCodec::tq4};
   add(cat("+ TurboQuant ", name_of(rung.kv)));

@@ -21,6 +21,7 @@ void RecordingOps::run_step(const StepKey& key, std::span<const Span> spans, con
   if (!recording_) return ops_.run_step(key, spans, body);
   spans_.assign(spans.begin(), spans.end());
   body();
+  recording_ = false;
 }
 
 // Operations with spans are run again with those of whoever runs them.
@@ -43,9 +44,7 @@ void RecordingOps::run(void (Ops::*op)(const Args&), const Args& args, std::stri
 void RecordingOps::embed(const EmbedArgs& args) { run(&Ops::embed, args, "embed"); }
 void RecordingOps::rms_norm(const RmsNormArgs& args) { run(&Ops::rms_norm, args, "rms_norm"); }
 void RecordingOps::silu_mul(const SiluMulArgs& args) { run(&Ops::silu_mul, args, "silu_mul"); }
-void RecordingOps::peaks(const PeaksArgs& args) {
-  run(&Ops::peaks, args, "peaks", args.x.bytes());
-}
+void RecordingOps::peaks(const PeaksArgs& args) { run(&Ops::peaks, args, "peaks", args.x.bytes()); }
 void RecordingOps::route(const RouteArgs& args) { run(&Ops::route, args, "route"); }
 void RecordingOps::causal_conv(const CausalConvArgs& args) {
   run(&Ops::causal_conv, args, "causal_conv");
@@ -96,10 +95,10 @@ void RecordingOps::linears(const LinearsArgs& args) {
       label += (bytes == 0 ? " " : ", ") + describe(output.weight);
       bytes += bytes_of(output.weight);
     }
-    calls_.push_back({std::move(label), bytes,
-                      [x = args.x, outputs](Ops& ops, std::span<const Span>) {
-                        ops.linears({.x = x, .outputs = *outputs});
-                      }});
+    calls_.push_back(
+        {std::move(label), bytes, [x = args.x, outputs](Ops& ops, std::span<const Span>) {
+           ops.linears({.x = x, .outputs = *outputs});
+         }});
   }
   ops_.linears(args);
 }

@@ -1,5 +1,5 @@
-// A backend that remembers the operations of a pass, so that each kind can be run again and again by
-// itself: how fast a kernel is at the shapes of a model.
+// A backend that remembers the operations of a pass, so that each kind can be run again and again
+// by itself: how fast a kernel is at the shapes of a model.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,6 @@ class RecordingOps : public Ops {
     calls_.clear();
     recording_ = true;
   }
-  void stop() { recording_ = false; }
   const std::vector<RecordedCall>& calls() const { return calls_; }
   std::span<const Span> spans() const { return spans_; }
 
@@ -39,11 +38,14 @@ class RecordingOps : public Ops {
                   Weight& weight) override {
     return ops_.make_noise(info, seed, storage, weight);
   }
+  int64_t prompt_rows() const override { return ops_.prompt_rows(); }
   size_t scratch_bytes(const StepLimits& limits) const override {
     return ops_.scratch_bytes(limits);
   }
   void reserve(const StepLimits& limits) override { ops_.reserve(limits); }
   void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) override;
+
+  void forget_steps(const void* owner) override { ops_.forget_steps(owner); }
 
   void embed(const EmbedArgs& args) override;
   void rms_norm(const RmsNormArgs& args) override;

@@ -140,8 +140,7 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
   if (show_stats && !options.quiet) {
     const Styles styles(terminal.colors && terminal.error);
     DecodeTraffic traffic = decode_traffic(model.engine(), answer.result);
-    traffic.share_of_bandwidth =
-        traffic.bytes_per_second / glance_at_bandwidth(model.backend());
+    traffic.share_of_bandwidth = traffic.bytes_per_second / glance_at_bandwidth(model.backend());
     std::string line = describe_stats(answer.result, traffic, model.load_seconds());
     if (!request.sampling.greedy()) line += cat(" · seed ", request.sampling.seed);
     std::fprintf(stderr, "%s%s%s%s\n", terminal.error && terminal.output ? "\n" : "",

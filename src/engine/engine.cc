@@ -11,11 +11,12 @@ bool drafts(const ModelInfo& info, const EngineOptions& options) {
   return options.max_drafts > 0 && info.has_mtp;
 }
 
-// Options with what drafting needs filled in.
-EngineOptions settle(const ModelSource& source, EngineOptions options) {
+// Options with what drafting and the backend need filled in.
+EngineOptions settle(const ModelSource& source, EngineOptions options, const Ops& ops) {
   check(options.max_drafts >= 0 && options.max_drafts <= kMaxDrafts, "max_drafts ",
         options.max_drafts);
   if (!source.has_mtp()) options.max_drafts = 0;
+  if (options.max_rows == 0) options.max_rows = ops.prompt_rows();
   if (options.max_drafts > 0) {
     options.with_mtp = true;
     options.memory.record_rows = options.max_drafts + 1;
@@ -45,20 +46,20 @@ Result<MemoryPlan> plan_settled(const ModelSource& source, const EngineOptions& 
 
 Result<MemoryPlan> Engine::plan(const ModelSource& source, const EngineOptions& options,
                                 const Ops& ops) {
-  return plan_settled(source, settle(source, options), ops);
+  return plan_settled(source, settle(source, options, ops), ops);
 }
 
 Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
                                              const EngineOptions& requested, Ops& ops,
                                              ThreadPool& pool, const LoadProgress& progress) {
-  const EngineOptions options = settle(source, requested);
+  const EngineOptions options = settle(source, requested, ops);
   std::unique_ptr<Engine> engine(new Engine);
   SLIP_TRY(engine->plan_, plan_settled(source, options, ops));
   SLIP_TRY(engine->model_,
            source.load(model_options(options, engine->plan_.context), ops, pool, progress));
-  engine->cache_ = std::make_unique<Cache>(engine->model_->cache_specs(),
-                                           engine->plan_.cache_format, engine->plan_.cache_size(),
-                                           ops.memory());
+  engine->cache_ =
+      std::make_unique<Cache>(engine->model_->cache_specs(), engine->plan_.cache_format,
+                              engine->plan_.cache_size(), ops.memory());
   const ModelInfo& info = engine->model_->info();
   engine->max_drafts_ = drafts(info, options) ? options.max_drafts : 0;
   engine->memory_ = &ops.memory();

@@ -15,7 +15,7 @@ struct EngineOptions {
   WeightChoices weights;
   bool with_mtp = false;
   int64_t max_drafts = 0;  // tokens that one step may draft; 0: no drafting
-  int64_t max_rows = 512;  // tokens of a prompt that are computed together
+  int64_t max_rows = 0;    // tokens of a prompt that are computed together; 0: as suits the backend
   int64_t logit_rows = 1;  // rows of logits that one step may produce, drafts aside
 };
 

@@ -54,8 +54,8 @@ class MtpDrafter {
   bool open_ = false;
   int32_t drafted_after_ = -1;  // the open slot was computed with this token
 
-  int64_t draft_slot_ = 0;   // of the last pass that drafted
-  int64_t passed_rows_ = 0;  // of that pass
+  int64_t draft_slot_ = 0;    // of the last pass that drafted
+  int64_t passed_rows_ = 0;   // of that pass
   std::vector<int32_t> ids_;  // of the outstanding slots
   Tensor hidden_;             // [max_rows, hidden]
   Tensor step_ids_;           // i32 [max_rows]

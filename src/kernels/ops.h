@@ -53,6 +53,8 @@ class Ops {
   // One pass over rows of `spans`: calls body(), or, in a backend that records what it launches,
   // replays what a pass with this key, spans of the same rows and contexts of a similar length did.
   virtual void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body);
+  // Passes of this owner will not come again: what they refer to is about to go.
+  virtual void forget_steps(const void*) {}
 
   // Weights are handed over in the plain layout, in host memory, and kept in the backend's own.
   virtual size_t packed_bytes(const WeightInfo& info) const = 0;
@@ -63,6 +65,9 @@ class Ops {
   virtual bool make_noise(const WeightInfo&, uint64_t, std::span<std::byte>, Weight&) {
     return false;
   }
+
+  // Rows of a prompt that are best computed together.
+  virtual int64_t prompt_rows() const { return 512; }
 
   // Scratch for steps of this size; scratch_bytes() is what reserve() will take.
   virtual size_t scratch_bytes(const StepLimits& limits) const = 0;

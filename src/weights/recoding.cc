@@ -53,7 +53,8 @@ Status quantize(const Weight& from, const Weight& into, int64_t first_row) {
 Status read_floats(WeightSource& source, const RecodedMatrix& matrix, const Weight& plain) {
   const WeightInfo& found = matrix.found;
   const Buffer storage(
-      host_memory(), plain_bytes({found.format, std::min(kRowsAtOnce, plain.info.out), found.in, 0}));
+      host_memory(),
+      plain_bytes({found.format, std::min(kRowsAtOnce, plain.info.out), found.in, 0}));
   for (const Run& run : runs_of(found.out, matrix.recoding.rows)) {
     Weight piece = plain_weight({found.format, run.count, found.in, 0}, storage.data());
     const bool same_format = plain.info.format == found.format;

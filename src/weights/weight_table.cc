@@ -33,8 +33,7 @@ void WeightTable::add_vector(std::string name, const Shape& shape, View* into,
 }
 
 void WeightTable::add_transposed(std::string name, const Shape& stored, View* into) {
-  vectors_.push_back(
-      {.name = std::move(name), .shape = stored, .into = into, .transposed = true});
+  vectors_.push_back({.name = std::move(name), .shape = stored, .into = into, .transposed = true});
 }
 
 std::vector<std::string> WeightTable::missing(const WeightSource& source) const {

@@ -115,7 +115,7 @@ TEST(MemoryPlan, IsWhatLoadingTakes) {
   const ModelInfo& info = engine->model().info();
   EXPECT_GE(planned.activations,
             engine->model().activation_bytes() +
-                4 * uint64_t(info.vocabulary + options.max_rows * info.hidden));
+                4 * uint64_t(info.vocabulary + ops->prompt_rows() * info.hidden));
   EXPECT_LT(planned.activations, 2 * engine->model().activation_bytes());
   EXPECT_EQ(engine->cache().bytes(), planned.state + planned.kv);
   EXPECT_GE(engine->context(), 300);

@@ -28,7 +28,7 @@ inline std::ostream& operator<<(std::ostream& out, const Backend& backend) {
 Backend ref_backend();
 std::vector<Backend> cpu_backends();   // best first
 std::vector<Backend> fast_backends();  // the CPU's, best first, and the GPU's if there is one
-std::vector<Backend> all_backends();  // the reference first
+std::vector<Backend> all_backends();   // the reference first
 
 // Rows of logits, one after the other.
 struct LogitRows {

@@ -38,7 +38,8 @@ const std::filesystem::path kTiny = golden_folder() / "tiny/qwen3_5_moe_split";
 
 TEST(Prefixes, EveryPublishedSpellingLoadsTheSameModel) {
   const std::vector<int32_t> ids = GoldenFile(kTiny / "golden.safetensors").ints("short.ids");
-  const std::vector<float> expected = LoadedModel(kTiny, fast_backends().front()).logits(ids).values;
+  const std::vector<float> expected =
+      LoadedModel(kTiny, fast_backends().front()).logits(ids).values;
   struct Spelling {
     const char *text, *head;
   };

@@ -78,7 +78,8 @@ void as_fp8(ChangedMinnow& changed, const StoredTensor& tensor) {
   const int64_t out = tensor.shape[0], in = tensor.shape[1];
   const WeightInfo from_info{WeightFormat::bf16, out, in, 0};
   const WeightInfo into_info{WeightFormat::fp8_block, out, in, kFp8Block};
-  const Buffer from(host_memory(), plain_bytes(from_info)), into(host_memory(), plain_bytes(into_info));
+  const Buffer from(host_memory(), plain_bytes(from_info)),
+      into(host_memory(), plain_bytes(into_info));
   std::memcpy(from.data(), tensor.data.data(), tensor.data.size());
   const Weight fp8 = plain_weight(into_info, into.data());
   ASSERT_TRUE(quantize_fp8_blocks(plain_weight(from_info, from.data()), fp8, 0).ok());

@@ -27,6 +27,7 @@ class CudaOps : public Ops {
   size_t packed_bytes(const WeightInfo& info) const override { return cuda_packed_bytes(info); }
   Weight pack(const Weight& plain, std::span<std::byte> storage) override;  // plain: host memory
 
+  int64_t prompt_rows() const override { return 2048; }  // experts are read once per step
   size_t scratch_bytes(const StepLimits& limits) const override;
   void reserve(const StepLimits& limits) override;
 
@@ -35,6 +36,7 @@ class CudaOps : public Ops {
   double read_bandwidth();
 
   void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) override;
+  void forget_steps(const void* owner) override { graphs_->forget(owner); }
 
   void embed(const EmbedArgs& args) override;
   void rms_norm(const RmsNormArgs& args) override;

@@ -8,35 +8,21 @@
 namespace slip {
 namespace {
 
-constexpr int kGateUpWarps = 8;
-constexpr int kDownWarps = 12;
+constexpr int kMostGateUpWarps = 8;
+constexpr int kMostDownWarps = 12;
 constexpr int kFewestDownWarps = 4;
 constexpr int kLineWeights = 128 / sizeof(ExpertWeight);  // of a table, in a line of cache
 
-struct WarpMemory {
-  std::byte* ring;
-  std::byte* rounded;
-  float* units;
-  int32_t* users;
-
-  __device__ WarpMemory(std::byte* block, int rows) {
-    ring = block + int(threadIdx.x) / kWarp * warp_bytes(rows);
-    rounded = ring + kRingBytes;
-    units = reinterpret_cast<float*>(rounded + slab_input_bytes(rows));
-    users = reinterpret_cast<int32_t*>(units + kFewRows);
-  }
-};
-
-constexpr size_t gate_up_shared(int rows, int slabs) {
-  return size_t(kGateUpWarps) * size_t(warp_bytes(rows)) +
+constexpr size_t gate_up_shared(int warps, int ring_units, int rows, int slabs) {
+  return size_t(warps) * size_t(warp_bytes(ring_units, rows)) +
          size_t(rows) * 2 * size_t(slabs) * kTileOut * sizeof(float);
 }
 
 // activations = silu(gate x) * (up x). Block (t, n): outputs 16 t .. 16 t + 15 of the expert of
 // pair n, for all rows that chose it, unless an earlier pair chose it too. The shared expert, if
 // there is one, comes before all pairs.
-template <int kColumns>
-__global__ void __launch_bounds__(kGateUpWarps* kWarp, kColumns == 1 ? 4 : 2)
+template <int kColumns, int kSlots>
+__global__ void __launch_bounds__(kMostGateUpWarps* kWarp, kColumns == 1 ? 3 : 1)
     gate_up_kernel(ExpertsStep step, float* activations) {
   extern __shared__ __align__(128) std::byte memory[];
   __shared__ WeightTile tiles[2];
@@ -44,6 +30,7 @@ __global__ void __launch_bounds__(kGateUpWarps* kWarp, kColumns == 1 ? 4 : 2)
   __shared__ int32_t sources[kFewRows];  // their rows
   __shared__ int user_count;
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+  const int warps = int(blockDim.x) / kWarp;
   const bool has_shared = step.shared_width > 0;
   const bool is_shared = has_shared && blockIdx.y == 0;
   const int pair = int(blockIdx.y) - (has_shared ? 1 : 0);
@@ -80,9 +67,9 @@ __global__ void __launch_bounds__(kGateUpWarps* kWarp, kColumns == 1 ? 4 : 2)
   const int count = user_count;
   const int slabs = slabs_of(step.hidden);
 
-  const WarpMemory mine(memory, step.rows);
+  const WarpMemory mine(memory, 2 * kSlots, step.rows);
   // [count][gate, up][slabs][16 outputs]
-  float* values = reinterpret_cast<float*>(memory + kGateUpWarps * warp_bytes(step.rows));
+  float* values = reinterpret_cast<float*>(memory + warps * warp_bytes(2 * kSlots, step.rows));
   const SlabInputs inputs{.rounded = mine.rounded,
                           .units = mine.units,
                           .users = sources,
@@ -93,31 +80,26 @@ __global__ void __launch_bounds__(kGateUpWarps* kWarp, kColumns == 1 ? 4 : 2)
   const auto values_at = [&](int row, int tile_index, int slab) {
     return values + ((row * 2 + tile_index) * slabs + slab) * kTileOut;
   };
-  // Every warp takes each kGateUpWarps-th slab, of both weights at once if they lie alike.
+  // Both weights at once if they lie alike.
+  const SlabRun run{tiles, warp, slabs, warps};
   if (tiles[0].units > 0 && tiles[0].format == tiles[1].format &&
       tiles[0].group == tiles[1].group) {
-    SlabRing<2, kGateUpWarps, NoMoreRuns> ring(mine.ring, {tiles, warp, slabs}, {});
+    SlabRing<2, kSlots, OneRun> ring(mine.ring, {run});
     if (is_shared) wait_for_inputs();
     let_next_begin();
-    for (int slab = warp; slab < slabs; slab += kGateUpWarps) {
-      inputs.round(slab);
-      take_slab<kColumns>(ring, tiles[0], inputs,
-                          [&](int row, int t) { return values_at(row, t, slab); });
-    }
+    take_run<kColumns>(ring, run, inputs, values_at);
   } else {
     if (is_shared) wait_for_inputs();
     let_next_begin();
 #pragma unroll 1
     for (int w = 0; w < 2; ++w) {
-      SlabRing<1, kGateUpWarps, NoMoreRuns> ring(mine.ring, {tiles + w, warp, slabs}, {});
-      for (int slab = warp; slab < slabs; slab += kGateUpWarps) {
-        const auto values_of = [&](int row, int) { return values_at(row, w, slab); };
-        if (tiles[w].units > 0) {
-          inputs.round(slab);
-          take_slab<kColumns>(ring, tiles[w], inputs, values_of);
-        } else {
-          take_float_slab(tiles[w], slab, outputs, inputs, values_of);
-        }
+      const SlabRun run_of_one{tiles + w, warp, slabs, warps};
+      const auto values_of = [&](int row, int, int slab) { return values_at(row, w, slab); };
+      if (tiles[w].units > 0) {
+        SlabRing<1, 2 * kSlots, OneRun> ring(mine.ring, {run_of_one});
+        take_run<kColumns>(ring, run_of_one, inputs, values_of);
+      } else {
+        take_float_run(run_of_one, outputs, inputs, values_of);
       }
     }
   }
@@ -125,32 +107,39 @@ __global__ void __launch_bounds__(kGateUpWarps* kWarp, kColumns == 1 ? 4 : 2)
 
   // One warp, one row: half of it sums gate, the other half up.
   float* results = is_shared ? activations + int64_t(pairs) * step.width : activations;
-  for (int i = warp; i < count; i += kGateUpWarps) {
+  for (int i = warp; i < count; i += warps) {
     const float* column = values + (i * 2 + lane / kTileOut) * slabs * kTileOut + lane % kTileOut;
-    float sum = 0;
-    for (int slab = 0; slab < slabs; ++slab) sum += column[slab * kTileOut];
+    const float sum = sum_of_slabs(column, slabs);
     const float up = __shfl_down_sync(~0u, sum, kTileOut);
     if (lane < outputs)
       results[int64_t(users[i]) * width + tile * kTileOut + lane] = silu(sum) * up;
   }
 }
 
-// A warp's part of all slabs: those of the shared expert, then those of each chosen one.
+// A warp's part of all slabs, in pieces of up to kBatchSlabs: those of the shared expert, then
+// those of each chosen one. Every warp takes each `warps`-th piece.
 struct DownRuns {
-  int expert;             // 0: shared, 1 + n: chosen
-  int slab;               // of it
-  int left;               // slabs to come
+  int piece, warps;
+  int shared_pieces, pieces;            // of the shared expert, of all
+  int shared_piece_slabs, piece_slabs;  // of a piece
+  int pieces_per_expert;                // of chosen ones
+  int slabs, shared_slabs;
   const int32_t* firsts;  // the first pair of each chosen expert
   const WeightTile* tiles;
-  int slabs, shared_slabs;
+  int first_pair = -1;  // of the expert of the last run; -1: the shared one
 
   __device__ bool next(SlabRun& run) {
-    if (left == 0) return false;
-    const int count = min(left, (expert == 0 ? shared_slabs : slabs) - slab);
-    run = {expert == 0 ? tiles : tiles + 1 + firsts[expert - 1], slab, slab + count};
-    left -= count;
-    slab = 0;
-    ++expert;
+    if (piece >= pieces) return false;
+    if (piece < shared_pieces) {
+      const int first = piece * shared_piece_slabs;
+      run = {tiles, first, min(first + shared_piece_slabs, shared_slabs), 1};
+    } else {
+      const int routed = piece - shared_pieces, expert = routed / pieces_per_expert;
+      const int first = (routed - expert * pieces_per_expert) * piece_slabs;
+      first_pair = firsts[expert];
+      run = {tiles + 1 + first_pair, first, min(first + piece_slabs, slabs), 1};
+    }
+    piece += warps;
     return true;
   }
 };
@@ -159,9 +148,10 @@ struct DownRuns {
 struct DownLayout {
   int values, shared_values, tiles, ids, firsts, weights, gates, base, end;
 
-  __host__ __device__ DownLayout(int warps, int rows, int top_k, int slabs, int shared_slabs) {
+  __host__ __device__ DownLayout(int warps, int ring_units, int rows, int top_k, int slabs,
+                                 int shared_slabs) {
     const int pairs = rows * top_k;
-    values = warps * warp_bytes(rows);
+    values = warps * warp_bytes(ring_units, rows);
     shared_values = values + pairs * slabs * kTileOut * int(sizeof(float));
     tiles = shared_values + rows * shared_slabs * kTileOut * int(sizeof(float));
     ids = tiles + (1 + pairs) * int(sizeof(WeightTile));
@@ -175,8 +165,8 @@ struct DownLayout {
 
 // out += weighted sum of down(activations). Block t: outputs 16 t .. 16 t + 15 of all rows and
 // experts, so that ranks can be summed in order; warps share all slabs evenly.
-template <int kColumns>
-__global__ void __launch_bounds__(kDownWarps* kWarp, kColumns == 1 ? 2 : 1)
+template <int kColumns, int kSlots>
+__global__ void __launch_bounds__(kMostDownWarps* kWarp, kColumns == 1 ? 2 : 1)
     down_kernel(ExpertsStep step, const float* activations) {
   extern __shared__ __align__(128) std::byte memory[];
   __shared__ uint32_t seen[kMostExperts / 32];
@@ -187,7 +177,7 @@ __global__ void __launch_bounds__(kDownWarps* kWarp, kColumns == 1 ? 2 : 1)
   const int slabs = slabs_of(step.width), shared_slabs = slabs_of(step.shared_width);
   const int tile = int(blockIdx.x), first_output = tile * kTileOut;
   const int outputs = min(kTileOut, step.hidden - first_output);
-  const DownLayout layout(warps, rows, step.top_k, slabs, shared_slabs);
+  const DownLayout layout(warps, kSlots, rows, step.top_k, slabs, shared_slabs);
   auto* values = reinterpret_cast<float*>(memory + layout.values);  // [pairs][slabs][16]
   auto* shared_values = reinterpret_cast<float*>(memory + layout.shared_values);
   auto* tiles = reinterpret_cast<WeightTile*>(memory + layout.tiles);
@@ -213,30 +203,27 @@ __global__ void __launch_bounds__(kDownWarps* kWarp, kColumns == 1 ? 2 : 1)
   }
   __syncthreads();
 
-  // Shares are of units, as far as they are known; each slab belongs to one warp.
-  const auto cost = [&](const WeightTile& of) { return of.units > 0 ? of.units : 4; };
-  const int shared_cost = shared_slabs > 0 ? cost(tiles[0]) : 1;
-  const int shared_units = shared_slabs * shared_cost;
-  const int routed_cost = pairs > 0 ? cost(tiles[1]) : 1;
-  const int units = shared_units + expert_count * slabs * routed_cost;
-  const auto slab_at = [&](int unit) {
-    return unit < shared_units ? unit / shared_cost
-                               : shared_slabs + (unit - shared_units) / routed_cost;
+  // Pieces have equally many bytes, as far as formats are known.
+  const auto piece_slabs_of = [](const WeightTile& of) {
+    return of.units == 2 ? kBatchSlabs / 2 : kBatchSlabs;
   };
-  const int begin = slab_at(units * warp / warps), end = slab_at(units * (warp + 1) / warps);
-  DownRuns runs{.expert = 0,
-                .slab = begin,
-                .left = end - begin,
-                .firsts = firsts,
-                .tiles = tiles,
+  const int shared_piece_slabs = shared_slabs > 0 ? piece_slabs_of(tiles[0]) : 1;
+  const int piece_slabs = pairs > 0 ? piece_slabs_of(tiles[1]) : 1;
+  const int shared_pieces = (shared_slabs + shared_piece_slabs - 1) / shared_piece_slabs;
+  const int pieces_per_expert = (slabs + piece_slabs - 1) / piece_slabs;
+  DownRuns runs{.piece = warp,
+                .warps = warps,
+                .shared_pieces = shared_pieces,
+                .pieces = shared_pieces + expert_count * pieces_per_expert,
+                .shared_piece_slabs = shared_piece_slabs,
+                .piece_slabs = piece_slabs,
+                .pieces_per_expert = pieces_per_expert,
                 .slabs = slabs,
-                .shared_slabs = shared_slabs};
-  if (begin >= shared_slabs) {
-    runs.expert = 1 + (begin - shared_slabs) / slabs;
-    runs.slab = (begin - shared_slabs) % slabs;
-  }
-  const WarpMemory mine(memory, rows);
-  SlabRing<1, 1, DownRuns> ring(mine.ring, {tiles, 0, 0}, runs);
+                .shared_slabs = shared_slabs,
+                .firsts = firsts,
+                .tiles = tiles};
+  const WarpMemory mine(memory, kSlots, rows);
+  SlabRing<1, kSlots, DownRuns> ring(mine.ring, runs);
 
   wait_for_inputs();
   let_next_begin();
@@ -254,8 +241,8 @@ __global__ void __launch_bounds__(kDownWarps* kWarp, kColumns == 1 ? 2 : 1)
                     .in = 0,
                     .in_quads = false};
   SlabRun run;
-  for (int expert = runs.expert; runs.next(run); ++expert) {
-    const bool is_shared = expert == 0;
+  while (runs.next(run)) {
+    const bool is_shared = run.tiles == tiles;
     inputs.rows = is_shared ? activations + int64_t(pairs) * step.width : activations;
     inputs.in = is_shared ? step.shared_width : step.width;
     inputs.in_quads = in_quads(inputs.rows, inputs.in);
@@ -264,41 +251,35 @@ __global__ void __launch_bounds__(kDownWarps* kWarp, kColumns == 1 ? 2 : 1)
       inputs.count = rows;
       if (thread % kWarp < rows) mine.users[thread % kWarp] = thread % kWarp;
     } else {
-      inputs.count = find_users(ids, pairs, firsts[expert - 1], rows, mine.users);
+      inputs.count = find_users(ids, pairs, runs.first_pair, rows, mine.users);
     }
     __syncwarp();
-    for (int slab = run.first; slab < run.end; ++slab) {
-      const auto values_of = [&](int i, int) {
-        const int user = mine.users[i];
-        return is_shared ? shared_values + (user * shared_slabs + slab) * kTileOut
-                         : values + (user * slabs + slab) * kTileOut;
-      };
-      if (run.tiles->units > 0) {
-        inputs.round(slab);
-        take_slab<kColumns>(ring, *run.tiles, inputs, values_of);
-      } else {
-        take_float_slab(*run.tiles, slab, outputs, inputs, values_of);
-      }
-    }
+    float* run_values = is_shared ? shared_values : values;
+    const int run_slabs = is_shared ? shared_slabs : slabs;
+    const auto values_of = [&](int i, int, int slab) {
+      return run_values + (mine.users[i] * run_slabs + slab) * kTileOut;
+    };
+    if (run.tiles->units > 0)
+      take_run<kColumns>(ring, run, inputs, values_of);
+    else
+      take_float_run(run, outputs, inputs, values_of);
   }
   __syncthreads();
 
   // Slabs in order, into the place of the first; then experts in order.
   for (int i = thread; i < (pairs + (shared_slabs > 0 ? rows : 0)) * kTileOut; i += threads) {
     const int user = i / kTileOut;
-    const int count = user < pairs ? slabs : shared_slabs;
     float* column = user < pairs ? values + user * slabs * kTileOut
                                  : shared_values + (user - pairs) * shared_slabs * kTileOut;
     column += i % kTileOut;
-    float sum = 0;
-    for (int slab = 0; slab < count; ++slab) sum += column[slab * kTileOut];
-    *column = sum;
+    *column = sum_of_slabs(column, user < pairs ? slabs : shared_slabs);
   }
   __syncthreads();
   for (int i = thread; i < rows * kTileOut; i += threads) {
     const int row = i / kTileOut, output = i % kTileOut;
     if (output >= outputs) continue;
     float sum = base[i];
+#pragma unroll 8
     for (int pair = row * step.top_k; pair < (row + 1) * step.top_k; ++pair)
       sum = fmaf(weights[pair], values[pair * slabs * kTileOut + output], sum);
     if (shared_slabs > 0)
@@ -309,45 +290,64 @@ __global__ void __launch_bounds__(kDownWarps* kWarp, kColumns == 1 ? 2 : 1)
 
 int tiles_of(int outputs) { return int(tile_count(outputs)); }
 
-size_t down_shared(const ExpertsStep& step, int rows, int warps) {
-  return size_t(DownLayout(warps, rows, step.top_k, int(slab_count(step.width)),
-                           int(slab_count(step.shared_width)))
+// How the kernels are cut for a step.
+// Rings: deeper ones leave room for fewer blocks per multiprocessor, and were slower.
+constexpr int kGateUpSlots = 2;  // a slot is a unit of gate and one of up
+constexpr int kDownSlots = 4;
+
+struct FewRowsPlan {
+  int gate_up_warps = 6;
+  int down_warps = kMostDownWarps;
+};
+
+size_t gate_up_shared(const ExpertsStep& step, const FewRowsPlan& plan) {
+  return gate_up_shared(plan.gate_up_warps, 2 * kGateUpSlots, step.rows,
+                        int(slab_count(step.hidden)));
+}
+
+size_t down_shared(const ExpertsStep& step, const FewRowsPlan& plan) {
+  return size_t(DownLayout(plan.down_warps, kDownSlots, step.rows, step.top_k,
+                           int(slab_count(step.width)), int(slab_count(step.shared_width)))
                     .end);
 }
 
-size_t gate_up_shared(const ExpertsStep& step, int rows) {
-  return gate_up_shared(rows, int(slab_count(step.hidden)));
+// Whether a plan exists: kernels in less shared memory have fewer warps.
+bool make_plan(const ExpertsStep& step, size_t most, FewRowsPlan& plan) {
+  plan = {};
+  while (plan.gate_up_warps > 1 && gate_up_shared(step, plan) > most) --plan.gate_up_warps;
+  while (plan.down_warps > kFewestDownWarps && down_shared(step, plan) > most) --plan.down_warps;
+  return gate_up_shared(step, plan) <= most && down_shared(step, plan) <= most;
 }
 
 template <int kColumns>
-void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, float* activations) {
-  const auto most = size_t(launcher.shared_bytes - 1024);  // some of it is declared in the kernels
+void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, const FewRowsPlan& plan,
+                     float* activations) {
   const bool has_shared = step.shared_width > 0;
   const dim3 grid(unsigned(tiles_of(std::max(step.top_k > 0 ? step.width : 0, step.shared_width))),
                   unsigned(step.rows * step.top_k + (has_shared ? 1 : 0)));
-  allow_shared(gate_up_kernel<kColumns>, most);
-  launch(launcher, grid, kGateUpWarps * kWarp, gate_up_shared(step, step.rows),
-         gate_up_kernel<kColumns>, step, activations);
-  int warps = kDownWarps;
-  while (down_shared(step, step.rows, warps) > most) --warps;
-  allow_shared(down_kernel<kColumns>, most);
-  launch(launcher, unsigned(tiles_of(step.hidden)), unsigned(warps * kWarp),
-         down_shared(step, step.rows, warps), down_kernel<kColumns>, step, activations);
+  const auto gate_up = gate_up_kernel<kColumns, kGateUpSlots>;
+  allow_shared(gate_up, gate_up_shared(step, plan));
+  launch(launcher, grid, unsigned(plan.gate_up_warps * kWarp), gate_up_shared(step, plan), gate_up,
+         step, activations);
+  const auto down = down_kernel<kColumns, kDownSlots>;
+  allow_shared(down, down_shared(step, plan));
+  launch(launcher, unsigned(tiles_of(step.hidden)), unsigned(plan.down_warps * kWarp),
+         down_shared(step, plan), down, step, activations);
 }
 
 }  // namespace
 
 void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* activations) {
-  const auto most = size_t(launcher.shared_bytes - 1024);
-  int at_once = std::min(step.rows, int(kFewRows));
-  while (at_once > 1 && (gate_up_shared(step, at_once) > most ||
-                         down_shared(step, at_once, kFewestDownWarps) > most))
-    at_once = (at_once + 1) / 2;
-  check(
-      gate_up_shared(step, at_once) <= most && down_shared(step, at_once, kFewestDownWarps) <= most,
-      "experts: a row needs more shared memory than ", most, " bytes");
+  const auto most = size_t(launcher.shared_bytes - 1024);  // some of it is declared in the kernels
+  FewRowsPlan plan;
+  ExpertsStep part = step;
+  part.rows = std::min(step.rows, int(kFewRows));
+  while (part.rows > 1 && !make_plan(part, most, plan)) part.rows = (part.rows + 1) / 2;
+  const int at_once = part.rows;
+  check(make_plan(part, most, plan), "experts: a row needs more shared memory than ", most,
+        " bytes");
   for (int first = 0; first < step.rows; first += at_once) {
-    ExpertsStep part = step;
+    part = step;
     part.rows = std::min(at_once, step.rows - first);
     part.x += int64_t(first) * step.hidden;
     part.out += int64_t(first) * step.hidden;
@@ -355,9 +355,9 @@ void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* acti
     part.weights += int64_t(first) * step.top_k;
     if (step.shared_width > 0) part.shared_gate += first;
     if (part.rows <= kMmaRows)
-      launch_few_rows<1>(launcher, part, activations);
+      launch_few_rows<1>(launcher, part, plan, activations);
     else
-      launch_few_rows<2>(launcher, part, activations);
+      launch_few_rows<2>(launcher, part, plan, activations);
   }
 }
 

@@ -1,5 +1,5 @@
-// Linear layers of few rows with weights in plain rows: a block takes two outputs at a time, so that
-// they share the inputs, and asks for all it needs at once.
+// Linear layers of few rows with weights in plain rows: a block takes two outputs at a time, so
+// that they share the inputs, and asks for all it needs at once.
 #pragma once
 
 #include "kernels/cuda/float_formats.cuh"
@@ -10,6 +10,14 @@ namespace slip {
 
 inline constexpr int kFloatWarps = 8;
 inline constexpr int kFloatThreads = kFloatWarps * kWarp;
+
+// The most shared memory that float_outputs() has, of all formats.
+inline constexpr int kFloatSharedBytes = 2048;
+
+// A barrier of the first kFloatThreads of a block, which may have more.
+__device__ __forceinline__ void float_barrier() {
+  asm volatile("bar.sync 1, %0;" ::"n"(kFloatThreads) : "memory");
+}
 
 template <class Piece>
 __device__ __forceinline__ float dot(const float (&w)[Piece::kValues],
@@ -31,44 +39,43 @@ __device__ __forceinline__ void float_outputs_of(const LinearInput& input, const
                                                  bool add) {
   constexpr int kPieces = 2;  // of an output and thread, on their way
   constexpr int kPieceQuads = Piece::kValues / kQuad;
-  const int64_t pieces = pieces_of_row<Piece>(input.in);
+  const int pieces = int(pieces_of_row<Piece>(input.in));
   const float* x = input.x + first_row * input.in;
   const std::byte* weights[kFloatOutputs];
 #pragma unroll
   for (int o = 0; o < kFloatOutputs; ++o)  // one past the last is not written
-    weights[o] = job.weight.values + min(first + o, job.weight.out - 1) * pieces * 16;
+    weights[o] = job.weight.values + min(first + o, job.weight.out - 1) * (pieces * int64_t(16));
 
   float sums[kFloatOutputs][kRows] = {};
-  for (int64_t begin = int(threadIdx.x); begin < pieces; begin += kPieces * kFloatThreads) {
+  for (int begin = int(threadIdx.x); begin < pieces; begin += kPieces * kFloatThreads) {
     uint4 loaded[kPieces][kFloatOutputs];
 #pragma unroll
     for (int p = 0; p < kPieces; ++p) {
-      const int64_t piece = begin + p * kFloatThreads;
+      const int piece = begin + p * kFloatThreads;
 #pragma unroll
       for (int o = 0; o < kFloatOutputs; ++o)
         loaded[p][o] =
             piece < pieces ? load_stream(weights[o] + piece * 16) : make_uint4(0, 0, 0, 0);
     }
     wait_for_inputs();  // after the first loads; later it is no wait
-    float4 quads[kPieces][kRows][kPieceQuads];
 #pragma unroll
-    for (int p = 0; p < kPieces; ++p)
+    for (int p = 0; p < kPieces; ++p) {
+      float4 quads[kRows][kPieceQuads];
 #pragma unroll
       for (int r = 0; r < kRows; ++r)
 #pragma unroll
         for (int i = 0; i < kPieceQuads; ++i)
-          quads[p][r][i] =
+          quads[r][i] =
               load_quad<kQuads>(x + min(r, rows - 1) * input.in,
                                 (begin + p * kFloatThreads) * Piece::kValues + i * kQuad, input.in);
-#pragma unroll
-    for (int p = 0; p < kPieces; ++p)
 #pragma unroll
       for (int o = 0; o < kFloatOutputs; ++o) {
         float w[Piece::kValues];
         Piece::widen(loaded[p][o], w);
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) sums[o][r] = dot<Piece>(w, quads[p][r], sums[o][r]);
+        for (int r = 0; r < kRows; ++r) sums[o][r] = dot<Piece>(w, quads[r], sums[o][r]);
       }
+    }
   }
   wait_for_inputs();  // a thread may have had no piece
 
@@ -81,7 +88,7 @@ __device__ __forceinline__ void float_outputs_of(const LinearInput& input, const
       const float sum = warp_sum(sums[o][r]);
       if (lane == 0) partials[warp][r][o] = sum;
     }
-  __syncthreads();
+  float_barrier();
   const int row = int(threadIdx.x) / kFloatOutputs, o = int(threadIdx.x) % kFloatOutputs;
   if (row < rows && first + o < job.weight.out) {
     float sum = 0;
@@ -90,35 +97,33 @@ __device__ __forceinline__ void float_outputs_of(const LinearInput& input, const
     float* out = job.out + (first_row + row) * job.weight.out + first + o;
     *out = add ? *out + sum : sum;
   }
-  __syncthreads();  // before the next write their sums
+  float_barrier();  // before the next write their sums
 }
 
-template <class Piece, bool kQuads>
+template <class Piece, bool kQuads, int kRows>
 __device__ __forceinline__ void float_outputs_of(const LinearInput& input, const LinearJob& job,
                                                  int64_t first, bool add) {
-  constexpr int kRows = 4;
   if (input.rows == 1) return float_outputs_of<Piece, kQuads, 1>(input, job, first, 0, 1, add);
   for (int64_t row = 0; row < input.rows; row += kRows)
     float_outputs_of<Piece, kQuads, kRows>(input, job, first, row,
                                            int(min(int64_t(kRows), input.rows - row)), add);
 }
 
-// The share of block `block` of `blocks`, each of kFloatThreads.
-template <bool kQuads>
+// The share of block `block` of `blocks`, for its first kFloatThreads; kRows: that share loads.
+template <bool kQuads, int kRows>
 __device__ __forceinline__ void float_outputs(const LinearInput& input, const LinearJobs& jobs,
                                               int block, int blocks, bool add) {
   int job = 0;
   for (int unit = block; unit < jobs.units; unit += blocks) {
     while (unit >= jobs.list[job].end) ++job;
     const LinearJob& current = jobs.list[job];
-    const int64_t first =
-        int64_t(unit - (job == 0 ? 0 : jobs.list[job - 1].end)) * kFloatOutputs;
+    const int64_t first = int64_t(unit - (job == 0 ? 0 : jobs.list[job - 1].end)) * kFloatOutputs;
     if (current.weight.format == WeightFormat::bf16)
-      float_outputs_of<Bf16Piece, kQuads>(input, current, first, add);
+      float_outputs_of<Bf16Piece, kQuads, kRows>(input, current, first, add);
     else if (current.weight.format == WeightFormat::f16)
-      float_outputs_of<F16Piece, kQuads>(input, current, first, add);
+      float_outputs_of<F16Piece, kQuads, kRows>(input, current, first, add);
     else
-      float_outputs_of<F32Piece, kQuads>(input, current, first, add);
+      float_outputs_of<F32Piece, kQuads, kRows>(input, current, first, add);
   }
 }
 

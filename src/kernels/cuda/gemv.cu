@@ -1,5 +1,5 @@
 // Linear layers of few rows: bound by the bytes of the weights. Every warp keeps a ring of slabs on
-// their way to shared memory, across the tiles of its block, and begins with them before the input
+// their way to shared memory, across the tiles of its team, and begins with them before the input
 // is there.
 #include <algorithm>
 
@@ -11,32 +11,40 @@
 namespace slip {
 namespace {
 
-constexpr int kWarps = 8;  // of a block; they share the slabs of a tile: warp w has w, w + 8, ...
-constexpr int kThreads = kWarps * kWarp;
-constexpr int kBlocksPerSm = 2;
+constexpr int kWarps = 8;  // of a team; they share the slabs of a tile: warp w has w, w + 8, ...
+constexpr int kTeams = 2;  // of a block; they share the rounded inputs
+constexpr int kThreads = kTeams * kWarps * kWarp;
 constexpr int kPartialStride = kTileOut + 4;  // a row of partial sums; no two lanes meet in a bank
 
 constexpr int kInt4Slot = 1024 + 128;  // a slab and its scales, at most 4 groups of 16
 constexpr int kByteSlot = 2048 + 16;
+constexpr int kMostPlaces = 16;  // tiles x rows of a team that wait for the same barrier
 
 struct FewRows {
   LinearInput input;
   LinearJobs slabs, floats;
   int32_t slabs_per_tile;
   int32_t rows_per_block;
-  int32_t slot_bytes;
-  int32_t float_blocks;  // the first of the grid
+  int32_t tiles_at_once;  // of a team, whose partial sums wait for the same barrier
+  int32_t teams;          // of all blocks; those of a block are gridDim.x apart
   // Of shared memory, behind the rings.
   int32_t inputs_at, units_at, partials_at;
   bool add;
 };
 
+__device__ __forceinline__ int warp_of_team() { return int(threadIdx.x) / kWarp % kWarps; }
+__device__ __forceinline__ int team() { return int(threadIdx.x) / kWarp / kWarps; }
+__device__ __forceinline__ int first_tile() { return int(blockIdx.x) + team() * int(gridDim.x); }
+
 // The slabs of a warp, in the order in which it uses them.
-template <int kSlots>
+template <int kSlots, bool kInt4>
 class SlabStream {
  public:
-  __device__ SlabStream(const FewRows& work, std::byte* ring, int block, int blocks)
-      : work_(work), ring_(ring), blocks_(blocks), tile_(block) {
+  static constexpr int kSlotBytes = kInt4 ? kInt4Slot : kByteSlot;
+  static constexpr int kRingBytes = kSlots * kSlotBytes;
+
+  __device__ SlabStream(const FewRows& work, std::byte* ring)
+      : work_(work), ring_(ring), tile_(first_tile()) {
     if (warp() >= work.slabs_per_tile) tile_ = work.slabs.units;  // nothing to do
     if (tile_ < work.slabs.units) begin_tile();
     for (int i = 0; i < kSlots - 1; ++i) load_one();
@@ -47,13 +55,13 @@ class SlabStream {
     wait_for_copies<kSlots - 2>();
     __syncwarp();
     load_one();
-    const std::byte* slab = ring_ + use_ * work_.slot_bytes;
-    use_ = use_ + 1 == kSlots ? 0 : use_ + 1;
+    const std::byte* slab = ring_ + use_;
+    use_ = use_ + kSlotBytes == kRingBytes ? 0 : use_ + kSlotBytes;
     return slab;
   }
 
  private:
-  __device__ static int warp() { return int(threadIdx.x) / kWarp; }
+  __device__ static int warp() { return warp_of_team(); }
   __device__ static int lane() { return int(threadIdx.x) % kWarp; }
 
   __device__ void begin_tile() {
@@ -63,10 +71,10 @@ class SlabStream {
     const int64_t slabs = work_.slabs_per_tile;
     const auto* scales = static_cast<const std::byte*>(weight.scales);
     slab_ = warp();
-    slab_bytes_ = slab_bytes(weight.format);
+    slab_bytes_ = kInt4 ? 1024 : slab_bytes(weight.format);
     values_ = weight.values + (tile * slabs + slab_) * slab_bytes_ + lane() * 16;
     scale_bytes_ = 0;
-    if (weight.format == WeightFormat::int4_group) {
+    if (kInt4 || weight.format == WeightFormat::int4_group) {
       scale_bytes_ = kSlabIn / weight.group * kTileOut * 2;
       scales_ = scales + (tile * slabs + slab_) * scale_bytes_ + lane() * 16;
     } else if (weight.format == WeightFormat::fp8_block) {
@@ -77,32 +85,31 @@ class SlabStream {
 
   __device__ void load_one() {
     if (tile_ < work_.slabs.units) {
-      std::byte* slot = ring_ + fill_ * work_.slot_bytes + lane() * 16;
+      std::byte* slot = ring_ + fill_ + lane() * 16;
       copy_16_async(slot, values_);
       copy_16_async(slot + 512, values_ + 512);
-      if (slab_bytes_ == 1024) {
+      if (kInt4 || slab_bytes_ == 1024) {
         if (lane() * 16 < scale_bytes_) copy_16_async(slot + 1024, scales_);
       } else {
         copy_16_async(slot + 1024, values_ + 1024);
         copy_16_async(slot + 1536, values_ + 1536);
         if (lane() * 4 < scale_bytes_) copy_4_async(slot + 2048, scales_);
       }
-      values_ += kWarps * slab_bytes_;
+      values_ += kWarps * (kInt4 ? 1024 : slab_bytes_);
       scales_ += kWarps * scale_bytes_;
       slab_ += kWarps;
       if (slab_ >= work_.slabs_per_tile) {
-        tile_ += blocks_;
+        tile_ += work_.teams;
         if (tile_ < work_.slabs.units) begin_tile();
       }
     }
     end_copy_group();  // also an empty group: groups are counted
-    fill_ = fill_ + 1 == kSlots ? 0 : fill_ + 1;
+    fill_ = fill_ + kSlotBytes == kRingBytes ? 0 : fill_ + kSlotBytes;
   }
 
   const FewRows& work_;
   std::byte* ring_;
-  int blocks_;
-  int fill_ = 0, use_ = 0;  // slots
+  int fill_ = 0, use_ = 0;  // bytes from the ring's start
   // Of the next load.
   int tile_, job_ = 0, slab_ = 0;
   int slab_bytes_ = 0, scale_bytes_ = 0;
@@ -110,35 +117,57 @@ class SlabStream {
   const std::byte* scales_ = nullptr;
 };
 
-// Rounds the slabs that this warp will use; no other reads them.
-__device__ __forceinline__ void round_inputs(const FewRows& work, int64_t first_row, int rows,
-                                             std::byte* inputs, float* units) {
+// What a block knows of its rows, in shared memory; slab after slab, each with all rows.
+struct RoundedRows {
+  std::byte* inputs;
+  float* units;
+  int rows;
+};
+
+// Rounds all rows, a slab of a row per warp at a time.
+__device__ __forceinline__ void round_inputs(const FewRows& work, int64_t first_row,
+                                             const RoundedRows& to) {
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
   const LinearInput& input = work.input;
-  const int slabs = (work.slabs_per_tile - warp + kWarps - 1) / kWarps;  // may be none
-  const int items = slabs * rows;
-  constexpr int kAtOnce = 8;  // loads on their way
-  for (int begin = 0; begin < items; begin += kAtOnce) {
-    float4 x[kAtOnce];
+  const int slabs = work.slabs_per_tile;
+  constexpr int kStep = kTeams * kWarps;
+  constexpr int kAtOnce = 4;  // rounded side by side
+  constexpr int kRounds = 3;  // whose loads are on their way
+  const int items = slabs * to.rows;
+  const auto row_of = [&](int item) {  // few rows: cheaper than a division
+    int row = 0;
+    while (item >= (row + 1) * slabs) ++row;
+    return row;
+  };
+  for (int begin = warp; begin < items; begin += kStep * kAtOnce * kRounds) {
+    float4 x[kRounds][kAtOnce];
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int item = min(begin + i, items - 1);
-      const int slab = warp + item / rows * kWarps;
-      const float* row = input.x + (first_row + item % rows) * input.in;
-      const int64_t column = int64_t(slab) * kSlabIn + lane * 4;
-      x[i] = input.quads ? load_quad<true>(row, column, input.in)
-                         : load_quad<false>(row, column, input.in);
+    for (int round = 0; round < kRounds; ++round) {
+      if (begin + round * kAtOnce * kStep >= items) continue;
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int item = min(begin + (round * kAtOnce + i) * kStep, items - 1);
+        const int row = row_of(item);
+        const float* from = input.x + (first_row + row) * input.in;
+        const int64_t column = (item - row * slabs) * kSlabIn + lane * 4;
+        x[round][i] = input.quads ? load_quad<true>(from, column, input.in)
+                                  : load_quad<false>(from, column, input.in);
+      }
     }
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int item = begin + i;
-      if (item >= items) break;
-      const int slab = warp + item / rows * kWarps, row = item % rows;
-      const float unit = round_slab(x[i], row, rows, inputs + slab * slab_input_bytes(rows));
-      if (lane == 0) units[slab * rows + row] = unit;
+    for (int round = 0; round < kRounds; ++round) {
+      if (begin + round * kAtOnce * kStep >= items) continue;
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {  // past the end: the last once more, to the same place
+        const int item = min(begin + (round * kAtOnce + i) * kStep, items - 1);
+        const int row = row_of(item), slab = item - row * slabs;
+        const float unit =
+            round_slab(x[round][i], row, to.rows, to.inputs + slab * slab_input_bytes(to.rows));
+        if (lane == 0) to.units[slab * to.rows + row] = unit;
+      }
     }
   }
-  __syncwarp();
+  __syncthreads();
 }
 
 // Where a lane finds its part of a slab's inputs. Rows past the last are copies of it: their sums
@@ -147,7 +176,7 @@ template <int kRowTiles>
 struct LaneRows {
   int halves[kRowTiles];  // bytes from the slab's start
   int pair_bytes;         // from one pair of steps to the next
-  int2 unit_rows[kRowTiles];
+  int2 sum_rows[kRowTiles];
 
   __device__ explicit LaneRows(int rows) {
     const int lane = int(threadIdx.x) % kWarp;
@@ -156,7 +185,7 @@ struct LaneRows {
     for (int t = 0; t < kRowTiles; ++t) {
       const int row = t * kMmaRows;
       halves[t] = slab_offset(0, min(row + lane / 4, rows - 1), lane % 4, rows);
-      unit_rows[t] =
+      sum_rows[t] =
           make_int2(min(row + lane % 4 * 2, rows - 1), min(row + lane % 4 * 2 + 1, rows - 1));
     }
   }
@@ -166,11 +195,13 @@ struct LaneRows {
 // the one before it in its chain. scales(group) are those of the lane's outputs.
 template <class Format, int kStepsPerScale, int kRowTiles, class Scales>
 __device__ __forceinline__ void add_slab(Sums (&totals)[kRowTiles], const std::byte* slab,
-                                         const std::byte* inputs, const float* units,
+                                         const RoundedRows& from, int index,
                                          const LaneRows<kRowTiles>& lane_rows,
                                          const Scales& scales) {
   constexpr int kSteps = kStepsPerScale < 4 ? kStepsPerScale : 4;  // of a chain
   constexpr int kChains = kStepsPerSlab / kSteps;
+  constexpr int kChainsPerScale = kStepsPerScale / kSteps;  // 1 or 2
+  const std::byte* inputs = from.inputs + index * slab_input_bytes(from.rows);
   uint32_t words[Format::kWords];
   load_lane_words(slab, 0, words);
   Sums sums[kRowTiles][kChains];
@@ -194,142 +225,159 @@ __device__ __forceinline__ void add_slab(Sums (&totals)[kRowTiles], const std::b
               odd ? x[t][chain].w : x[t][chain].y);
       }
   }
+  const float* units = from.units + index * from.rows;
 #pragma unroll
-  for (int chain = 0; chain < kChains; ++chain) {
-    const float2 scale = scales(chain * kSteps / kStepsPerScale);
+  for (int chain = 0; chain < kChains; chain += kChainsPerScale) {
+    const float2 scale = scales(chain / kChainsPerScale);
 #pragma unroll
     for (int t = 0; t < kRowTiles; ++t) {
-      const int2 rows = lane_rows.unit_rows[t];
-      add_scaled(totals[t], sums[t][chain], scale, make_float2(units[rows.x], units[rows.y]));
+      const float even = units[lane_rows.sum_rows[t].x], odd = units[lane_rows.sum_rows[t].y];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float sum = sums[t][chain].v[i];
+        if (kChainsPerScale == 2) sum = __fadd_rn(sum, sums[t][chain + 1].v[i]);
+        sum = __fmul_rn(sum, i < 2 ? scale.x : scale.y);
+        totals[t].v[i] = __fmaf_rn(sum, i % 2 == 0 ? even : odd, totals[t].v[i]);
+      }
     }
   }
 }
 
-template <int kRowTiles>
+template <bool kInt4, int kRowTiles>
 __device__ __forceinline__ void add_slab_of(const DeviceWeight& weight, Sums (&totals)[kRowTiles],
-                                            const std::byte* slab, const std::byte* inputs,
-                                            const float* units,
-                                            const LaneRows<kRowTiles>& lane_rows) {
-  const auto int4_scales = [&](int group) { return lane_scales(slab + 1024 + group * 32); };
-  if (weight.format == WeightFormat::int4_group) {
+                                            const std::byte* slab, const RoundedRows& from,
+                                            int index, const LaneRows<kRowTiles>& lane_rows) {
+  if (kInt4 || weight.format == WeightFormat::int4_group) {
+    const auto scales = [&](int group) { return lane_scales(slab + 1024 + group * 32); };
     if (weight.group == 128)
-      add_slab<Int4Slab, 8>(totals, slab, inputs, units, lane_rows, int4_scales);
+      add_slab<Int4Slab, 8>(totals, slab, from, index, lane_rows, scales);
     else if (weight.group == 64)
-      add_slab<Int4Slab, 4>(totals, slab, inputs, units, lane_rows, int4_scales);
+      add_slab<Int4Slab, 4>(totals, slab, from, index, lane_rows, scales);
     else
-      add_slab<Int4Slab, 2>(totals, slab, inputs, units, lane_rows, int4_scales);
+      add_slab<Int4Slab, 2>(totals, slab, from, index, lane_rows, scales);
   } else if (weight.format == WeightFormat::int8_row) {  // its scale is the same for all slabs
-    add_slab<Int8Slab, 8>(totals, slab, inputs, units, lane_rows,
+    add_slab<Int8Slab, 8>(totals, slab, from, index, lane_rows,
                           [](int) { return make_float2(1, 1); });
   } else {
     const float scale = *reinterpret_cast<const float*>(slab + 2048) * kFp8Factor;
-    add_slab<Fp8Slab, 8>(totals, slab, inputs, units, lane_rows,
+    add_slab<Fp8Slab, 8>(totals, slab, from, index, lane_rows,
                          [&](int) { return make_float2(scale, scale); });
   }
 }
 
-// Adds up what the warps have and writes it. Two sets of partial sums take turns: the next tile may
-// be finished by some warps while others still read here.
-template <int kRowTiles>
-__device__ __forceinline__ void finish_tile(const FewRows& work, const LinearJob& job, int tile,
-                                            int64_t first_row, int rows,
-                                            const Sums (&totals)[kRowTiles], float* partials) {
-  const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
-  const int warps = min(kWarps, work.slabs_per_tile);
-  const int row = int(threadIdx.x) / kTileOut;
-  const int64_t output = int64_t(tile) * kTileOut + int(threadIdx.x) % kTileOut;
-  const bool mine = row < rows && output < job.weight.out;
-  float* out = job.out + (first_row + row) * job.weight.out + output;
-  float before = 0, scale = 1;  // asked for now, there after the barrier
-  if (mine && work.add) before = *out;
-  if (mine && job.weight.format == WeightFormat::int8_row)
-    scale = static_cast<const float*>(job.weight.scales)[output];
-
-  const int warp_stride = work.rows_per_block * kPartialStride;
-  float* own = partials + warp * warp_stride + lane / 4;
-#pragma unroll
-  for (int t = 0; t < kRowTiles; ++t)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int r = t * kMmaRows + lane % 4 * 2 + i % 2;
-      if (r < rows) own[r * kPartialStride + i / 2 * 8] = totals[t].v[i];
+// Adds up what the warps have of some tiles, of which `first` is the first, and writes it.
+__device__ __forceinline__ void finish_tiles(const FewRows& work, int first, int64_t first_row,
+                                             int rows, const float* partials) {
+  const int place = int(threadIdx.x) / kTileOut;  // of tiles x rows
+  const int slot = place / rows, row = place % rows;
+  const int tile = first + slot * int(gridDim.x);  // of all teams
+  float before = 0, scale = 1;                     // asked for now, there after the barrier
+  float* out = nullptr;
+  if (slot < kTeams * work.tiles_at_once && tile < work.slabs.units) {
+    int job = 0;
+    while (tile >= work.slabs.list[job].end) ++job;
+    const LinearJob& current = work.slabs.list[job];
+    const int job_begin = job == 0 ? 0 : work.slabs.list[job - 1].end;
+    const int64_t output = int64_t(tile - job_begin) * kTileOut + int(threadIdx.x) % kTileOut;
+    if (output < current.weight.out) {
+      out = current.out + (first_row + row) * current.weight.out + output;
+      if (work.add) before = *out;
+      if (current.weight.format == WeightFormat::int8_row)
+        scale = static_cast<const float*>(current.weight.scales)[output];
     }
+  }
   __syncthreads();
-  if (!mine) return;
-  const float* part = partials + row * kPartialStride + int(threadIdx.x) % kTileOut;
+  if (out == nullptr) return;
+  const int warps = min(kWarps, work.slabs_per_tile);
+  const float* part = partials + (slot * kWarps * work.rows_per_block + row) * kPartialStride +
+                      int(threadIdx.x) % kTileOut;
   float sum = 0;
-  for (int w = 0; w < warps; ++w) sum += part[w * warp_stride];
+  for (int w = 0; w < warps; ++w) sum += part[w * work.rows_per_block * kPartialStride];
   sum *= scale;
   *out = work.add ? before + sum : sum;
 }
 
-template <int kRowTiles, int kSlots>
-__device__ __forceinline__ void slab_tiles(const FewRows& work) {
+template <int kRowTiles, int kSlots, bool kInt4>
+__global__ void __launch_bounds__(kThreads, 1)
+    few_rows_kernel(const __grid_constant__ FewRows work) {
+  let_next_begin();
   extern __shared__ __align__(16) std::byte shared[];
-  const int warp = int(threadIdx.x) / kWarp;
-  const int block = int(blockIdx.x) - work.float_blocks;
-  const int blocks = int(gridDim.x) - work.float_blocks;
+  using Stream = SlabStream<kSlots, kInt4>;
+  const int lane = int(threadIdx.x) % kWarp;
   const int64_t first_row = int64_t(blockIdx.y) * work.rows_per_block;
   const int rows = int(min(int64_t(work.rows_per_block), work.input.rows - first_row));
 
-  SlabStream<kSlots> stream(work, shared + warp * kSlots * work.slot_bytes, block, blocks);
-  let_next_begin();
+  Stream stream(work, shared + int(threadIdx.x) / kWarp * Stream::kRingBytes);
+  // Floats go while the rings fill.
+  if (int(blockIdx.x) < work.floats.units && blockIdx.y == 0 && threadIdx.x < kFloatThreads) {
+    if (work.input.quads)
+      float_outputs<true, 3>(work.input, work.floats, int(blockIdx.x), int(gridDim.x), work.add);
+    else
+      float_outputs<false, 2>(work.input, work.floats, int(blockIdx.x), int(gridDim.x), work.add);
+  }
   wait_for_inputs();
-  std::byte* inputs = shared + work.inputs_at;
-  auto* units = reinterpret_cast<float*>(shared + work.units_at);
-  auto* partials = reinterpret_cast<float*>(shared + work.partials_at);
-  round_inputs(work, first_row, rows, inputs, units);
+  const RoundedRows rounded{shared + work.inputs_at,
+                            reinterpret_cast<float*>(shared + work.units_at), rows};
+  round_inputs(work, first_row, rounded);
 
+  // Two sets of partial sums take turns: the next may be finished by some warps while others still
+  // read the last.
   const LaneRows<kRowTiles> lane_rows(rows);
-  const int partial_set = kWarps * work.rows_per_block * kPartialStride;
+  auto* partials = reinterpret_cast<float*>(shared + work.partials_at);
+  const int tile_partials = kWarps * work.rows_per_block * kPartialStride;
   int job = 0, turn = 0;
-  for (int tile = block; tile < work.slabs.units; tile += blocks, turn ^= 1) {
-    while (tile >= work.slabs.list[job].end) ++job;
-    const LinearJob& current = work.slabs.list[job];
-    const int first_tile = job == 0 ? 0 : work.slabs.list[job - 1].end;
-    Sums totals[kRowTiles];
-    for (int slab = warp; slab < work.slabs_per_tile; slab += kWarps)
-      add_slab_of(current.weight, totals, stream.next(), inputs + slab * slab_input_bytes(rows),
-                  units + slab * rows, lane_rows);
-    finish_tile(work, current, tile - first_tile, first_row, rows, totals,
-                partials + turn * partial_set);
+  for (int first = int(blockIdx.x); first < work.slabs.units;
+       first += work.tiles_at_once * work.teams, turn ^= 1) {
+    float* set = partials + turn * kTeams * work.tiles_at_once * tile_partials;
+    float* own = set + team() * tile_partials + lane / 4 +
+                 warp_of_team() * work.rows_per_block * kPartialStride;
+    int tile = first + team() * int(gridDim.x);
+    for (int i = 0; i < work.tiles_at_once && tile < work.slabs.units; ++i) {
+      while (tile >= work.slabs.list[job].end) ++job;
+      Sums totals[kRowTiles];
+      for (int slab = warp_of_team(); slab < work.slabs_per_tile; slab += kWarps)
+        add_slab_of<kInt4>(work.slabs.list[job].weight, totals, stream.next(), rounded, slab,
+                           lane_rows);
+#pragma unroll
+      for (int t = 0; t < kRowTiles; ++t)
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+          const int row = t * kMmaRows + lane % 4 * 2 + v % 2;
+          if (row < rows) own[row * kPartialStride + v / 2 * 8] = totals[t].v[v];
+        }
+      own += kTeams * tile_partials;
+      tile += work.teams;
+    }
+    finish_tiles(work, first, first_row, rows, set);
   }
 }
 
 template <bool kQuads>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kFloatThreads)
     floats_kernel(const __grid_constant__ LinearInput input,
                   const __grid_constant__ LinearJobs jobs, bool add) {
   let_next_begin();
-  float_outputs<kQuads>(input, jobs, int(gridDim.x), add);
-}
-
-template <int kRowTiles, int kSlots>
-__global__ void __launch_bounds__(kThreads, kBlocksPerSm)
-    few_rows_kernel(const __grid_constant__ FewRows work) {
-  if (int(blockIdx.x) >= work.float_blocks) return slab_tiles<kRowTiles, kSlots>(work);
-  let_next_begin();
-  if (blockIdx.y > 0) return;
-  if (work.input.quads)
-    float_outputs<true>(work.input, work.floats, work.float_blocks, work.add);
-  else
-    float_outputs<false>(work.input, work.floats, work.float_blocks, work.add);
+  float_outputs<kQuads, 4>(input, jobs, int(blockIdx.x), int(gridDim.x), add);
 }
 
 using FewRowsKernel = void (*)(FewRows);
 
-FewRowsKernel few_rows_kernel_for(bool two_tiles, int slots) {
-  if (slots == 8) return two_tiles ? few_rows_kernel<2, 8> : few_rows_kernel<1, 8>;
-  if (slots == 4) return two_tiles ? few_rows_kernel<2, 4> : few_rows_kernel<1, 4>;
-  return two_tiles ? few_rows_kernel<2, 3> : few_rows_kernel<1, 3>;
+template <bool kInt4, int kSlots>
+FewRowsKernel few_rows_kernel_for(bool two_tiles) {
+  return two_tiles ? few_rows_kernel<2, kSlots, kInt4> : few_rows_kernel<1, kSlots, kInt4>;
+}
+
+FewRowsKernel few_rows_kernel_for(bool int4, int slots, bool two_tiles) {
+  if (int4 && slots == 8) return few_rows_kernel_for<true, 8>(two_tiles);
+  if (int4) return few_rows_kernel_for<true, 3>(two_tiles);
+  if (slots == 4) return few_rows_kernel_for<false, 4>(two_tiles);
+  return few_rows_kernel_for<false, 2>(two_tiles);
 }
 
 void launch_floats(const Launcher& launcher, const LinearInput& input, const LinearJobs& floats,
                    bool add) {
-  // Few outputs: blocks of fewer warps, so that all multiprocessors load.
-  const int warps = std::clamp(floats.units / launcher.multiprocessors, 1, kWarps);
-  const int blocks = std::min((floats.units + warps - 1) / warps, 16 * launcher.multiprocessors);
-  launch(launcher, unsigned(blocks), unsigned(warps * kWarp), 0,
+  const int blocks = std::min(floats.units, 8 * launcher.multiprocessors);
+  launch(launcher, unsigned(blocks), kFloatThreads, 0,
          input.quads ? floats_kernel<true> : floats_kernel<false>, input, floats, add);
 }
 
@@ -350,39 +398,35 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
   bool int4 = true;
   for (int i = 0; i < slabs.count; ++i)
     int4 = int4 && slabs.list[i].weight.format == WeightFormat::int4_group;
-  work.slot_bytes = int4 ? kInt4Slot : kByteSlot;
+  const int slot_bytes = int4 ? kInt4Slot : kByteSlot;
 
+  const int teams = kTeams * launcher.multiprocessors;
+  const int tiles_per_team = (slabs.units + teams - 1) / teams;
   const auto shared_bytes = [&](int slots, int rows) {
     work.rows_per_block = rows;
-    work.inputs_at = kWarps * slots * work.slot_bytes;
+    work.tiles_at_once = std::min(std::max(kMostPlaces / rows, 1), tiles_per_team);
+    const int sets = work.tiles_at_once < tiles_per_team ? 2 : 1;
+    work.inputs_at = kTeams * kWarps * slots * slot_bytes;
     work.units_at = work.inputs_at + work.slabs_per_tile * slab_input_bytes(rows);
     work.partials_at = work.units_at + work.slabs_per_tile * rows * int(sizeof(float));
-    return work.partials_at + 2 * kWarps * rows * kPartialStride * int(sizeof(float));
+    return work.partials_at +
+           sets * kTeams * work.tiles_at_once * kWarps * rows * kPartialStride * int(sizeof(float));
   };
-  // As many slabs on their way as let two blocks run beside each other; then fewer; then fewer rows
-  // per block, which read the weights again.
-  constexpr int kReserved = 1024;  // of a block, for the system
-  const int half = launcher.shared_bytes / kBlocksPerSm - kReserved;
+  // One block per multiprocessor, and never two: the rings are large enough to see to that. Blocks
+  // of half the size would let the next kernel begin earlier, but not on all multiprocessors alike.
   int rows = int(input.rows), slots = int4 ? 8 : 4;
-  if (shared_bytes(slots, rows) > half) slots = 4;
-  if (shared_bytes(slots, rows) > half) slots = 3;
-  while (rows > 1 && shared_bytes(slots, rows) > launcher.shared_bytes) rows = (rows + 1) / 2;
+  const int room = launcher.shared_bytes - kFloatSharedBytes;
+  if (shared_bytes(slots, rows) > room) slots = int4 ? 3 : 2;
+  while (rows > 1 && shared_bytes(slots, rows) > room) rows = (rows + 1) / 2;
   const int bytes = shared_bytes(slots, rows);
-  check(bytes <= launcher.shared_bytes, "linear: ", input.in, " inputs need ", bytes,
-        " bytes of shared memory, a block has ", launcher.shared_bytes);
-
-  const int room = launcher.multiprocessors * (bytes <= half ? kBlocksPerSm : 1);
-  work.float_blocks = std::min((floats.units + kWarps - 1) / kWarps, launcher.multiprocessors);
-  // All blocks have equally many tiles: fewer that end together are faster than more, of which some
-  // have one tile left when the others are done.
-  const int most = std::max(room - work.float_blocks, room / 2);
-  const int tiles_per_block = (slabs.units + most - 1) / most;
-  const int blocks = (slabs.units + tiles_per_block - 1) / tiles_per_block;
-  const FewRowsKernel kernel = few_rows_kernel_for(rows > kMmaRows, slots);
+  check(bytes <= room, "linear: ", input.in, " inputs need ", bytes,
+        " bytes of shared memory, a block has ", room);
+  const int blocks = std::min(std::max(slabs.units, floats.units), launcher.multiprocessors);
+  work.teams = kTeams * blocks;
+  const FewRowsKernel kernel = few_rows_kernel_for(int4, slots, rows > kMmaRows);
   allow_shared(kernel, size_t(bytes));
-  launch(launcher,
-         dim3(unsigned(work.float_blocks + blocks), unsigned((input.rows + rows - 1) / rows)),
-         kThreads, size_t(bytes), kernel, work);
+  launch(launcher, dim3(unsigned(blocks), unsigned((input.rows + rows - 1) / rows)), kThreads,
+         size_t(bytes), kernel, work);
 }
 
 }  // namespace slip

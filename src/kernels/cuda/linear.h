@@ -26,7 +26,8 @@ struct LinearJob {
   int32_t end;  // LinearJobs: units of this job and those before it
 };
 
-// Weights of one launch. Their units (tiles of slabs, or pairs of outputs of floats) are numbered through.
+// Weights of one launch. Their units (tiles of slabs, or pairs of outputs of floats) are numbered
+// through.
 struct LinearJobs {
   LinearJob list[kMaxLinears];
   int32_t count = 0;

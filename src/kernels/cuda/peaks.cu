@@ -28,12 +28,13 @@ __device__ Peak warp_better(Peak peak) {
   return peak;
 }
 
-__global__ void __launch_bounds__(kThreads) peaks_of_parts(const float* x, int64_t width,
-                                                           Peak* parts) {
+__global__ void __launch_bounds__(kThreads)
+    peaks_of_parts(const float* x, int64_t width, Peak* parts) {
   __shared__ Peak warps[kThreads / kWarp];
   wait_for_inputs();
   const float* row = x + blockIdx.y * width;
-  const int64_t begin = width * blockIdx.x / kPeakParts, end = width * (blockIdx.x + 1) / kPeakParts;
+  const int64_t begin = width * blockIdx.x / kPeakParts,
+                end = width * (blockIdx.x + 1) / kPeakParts;
   Peak peak{0x7fffffff, -INFINITY, -INFINITY};
   for (int64_t i = begin + threadIdx.x; i < end; i += kThreads)
     peak = better(peak, {int32_t(i), row[i], -INFINITY});

@@ -12,8 +12,8 @@ constexpr size_t kProbeBytes = size_t{2} << 30;  // many times any second-level 
 constexpr int kThreads = 512;
 constexpr int kLoads = 8;  // in flight per thread
 
-__global__ void __launch_bounds__(kThreads) read_all(const uint4* data, int64_t count,
-                                                     uint32_t* sink) {
+__global__ void __launch_bounds__(kThreads)
+    read_all(const uint4* data, int64_t count, uint32_t* sink) {
   wait_for_inputs();
   uint32_t sum = 0;
   const int64_t stride = int64_t(gridDim.x) * kThreads;

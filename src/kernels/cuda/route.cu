@@ -1,6 +1,7 @@
 #include "kernels/cuda/cuda_ops_impl.h"
 #include "kernels/cuda/device/warp.cuh"
 #include "kernels/cuda/experts.h"
+#include "kernels/cuda/quads.cuh"
 #include "kernels/dims.h"
 
 namespace slip {
@@ -16,11 +17,33 @@ __device__ __forceinline__ uint32_t key_of(float logit) {
   const uint32_t bits = __float_as_uint(logit + 0.0f);
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
+__device__ __forceinline__ float logit_of(uint32_t key) {
+  return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
+}
 
-// One warp, one row. Lane l holds experts l, l + 32, ... and the best of those not yet taken.
+// The largest of kCount keys and the first place where it is; a tree, for it is waited for.
+template <int kCount>
+__device__ __forceinline__ void find_best(const uint32_t* keys, uint32_t& best, int& place) {
+  if constexpr (kCount == 1) {
+    best = keys[0];
+    place = 0;
+  } else {
+    uint32_t other;
+    int other_place;
+    find_best<kCount / 2>(keys, best, place);
+    find_best<kCount / 2>(keys + kCount / 2, other, other_place);
+    if (other <= best) return;
+    best = other;
+    place = kCount / 2 + other_place;
+  }
+}
+
+// One warp, one row. Each lane has kPerLane neighbours, so that of equal logits the first lane has
+// the first expert.
 template <int kPerLane>
-__global__ void route_kernel(const float* logits, int rows, int experts, int top_k, int32_t* ids,
-                             float* weights) {
+__global__ void __launch_bounds__(kRowsPerBlock* kWarp)
+    route_kernel(const float* logits, int rows, int experts, int top_k, bool quads, int32_t* ids,
+                 float* weights) {
   let_next_begin();  // gate_up_kernel() can fetch the shared expert meanwhile
   wait_for_inputs();
   const int row = int(blockIdx.x) * kRowsPerBlock + int(threadIdx.x) / kWarp;
@@ -30,39 +53,35 @@ __global__ void route_kernel(const float* logits, int rows, int experts, int top
 
   uint32_t keys[kPerLane];
 #pragma unroll
-  for (int i = 0; i < kPerLane; ++i) {
-    const int expert = i * kWarp + lane;
-    keys[i] = expert < experts ? key_of(logits[expert]) : kTaken;
+  for (int i = 0; i < kPerLane; i += kQuad) {
+    const int expert = lane * kPerLane + i;
+    const float4 four = quads ? load_quad<true>(logits, expert, experts)
+                              : load_quad<false>(logits, expert, experts);
+    const float values[kQuad] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+    for (int j = 0; j < kQuad; ++j) keys[i + j] = expert + j < experts ? key_of(values[j]) : kTaken;
   }
-  uint32_t best = 0;
-  int best_expert = 0;
-  const auto find_best = [&] {
-    best = kTaken;
-    best_expert = kMostExperts;
-#pragma unroll
-    for (int i = 0; i < kPerLane; ++i) {
-      if (keys[i] <= best) continue;
-      best = keys[i];
-      best_expert = i * kWarp + lane;
-    }
-  };
-  find_best();
 
-  int chosen = 0;  // of rank `lane`
+  int chosen = 0;  // of rank `lane`, and its key
+  uint32_t chosen_key = kTaken;
   for (int rank = 0; rank < top_k; ++rank) {
+    uint32_t best;
+    int place;
+    find_best<kPerLane>(keys, best, place);
     const uint32_t largest = __reduce_max_sync(~0u, best);
-    const int expert = __reduce_min_sync(~0u, best == largest ? best_expert : kMostExperts);
-    if (lane == rank) chosen = expert;
-    if (expert % kWarp == lane) {
-#pragma unroll
-      for (int i = 0; i < kPerLane; ++i)
-        if (i * kWarp + lane == expert) keys[i] = kTaken;
-      find_best();
+    const int owner = __ffs(int(__ballot_sync(~0u, best == largest))) - 1;
+    const int expert = __shfl_sync(~0u, lane * kPerLane + place, owner);
+    if (lane == rank) {
+      chosen = expert;
+      chosen_key = largest;
     }
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i)
+      if (lane == owner && place == i) keys[i] = kTaken;
   }
 
   // Softmax over all experts, renormalised over the chosen, is the softmax of the chosen.
-  const float logit = lane < top_k ? logits[chosen] : 0.0f;
+  const float logit = logit_of(chosen_key);
   const float largest = __shfl_sync(~0u, logit, 0);
   const float weight = lane < top_k ? expf(logit - largest) : 0.0f;
   const float total = warp_sum(weight);
@@ -82,8 +101,8 @@ void CudaOps::route(const RouteArgs& args) {
   if (rows == 0) return;
   const auto run = [&](auto kernel) {
     launch(launcher_, unsigned((rows + kRowsPerBlock - 1) / kRowsPerBlock), kRowsPerBlock * kWarp,
-           0, kernel, args.logits.f32(), int(rows), int(experts), int(top_k), args.ids.i32(),
-           args.weights.f32());
+           0, kernel, args.logits.f32(), int(rows), int(experts), int(top_k),
+           rows_of_quads(experts, {args.logits.f32()}), args.ids.i32(), args.weights.f32());
   };
   if (experts <= 8 * kWarp)
     run(route_kernel<8>);

@@ -13,17 +13,6 @@ struct Int4Slab {
     return unpack_int4(words[step]);
   }
 };
-// The same codes for kernels of few rows, where unpacking is what a step costs: the bits of a code
-// are left where they are, as a subnormal f16, and kOffset of the inputs' sum comes off in the end.
-struct Int4Codes {
-  static constexpr int kWords = 8;
-  static constexpr float kOffset = 8;
-  static constexpr float kLowUnit = 0x1p-24f, kHighUnit = 0x1p-20f;  // outputs l / 4, l / 4 + 8
-  __device__ static WeightFragment fragment(const uint32_t* words, int step) {
-    const uint32_t low = words[step], high = low >> 8;
-    return {{low & 0x000f000f, low & 0x00f000f0, high & 0x000f000f, high & 0x00f000f0}};
-  }
-};
 struct Int8Slab {
   static constexpr WeightFormat kFormat = WeightFormat::int8_row;
   static constexpr int kWords = 16;

@@ -12,7 +12,7 @@ inline constexpr int kBatchSlabs = 4;  // slabs whose activations are asked for 
 // What one warp has to itself: its ring, a batch of activations, their units, who uses the expert.
 inline constexpr int warp_bytes(int ring_units, int rows) {
   return ring_units * kUnitPlace + kBatchSlabs * slab_input_bytes(rows) +
-         (kBatchSlabs * rows + int(kFewRows)) * 4 / 16 * 16 + 16;
+         (kBatchSlabs * rows + int(kFewRows)) * 4;
 }
 
 struct WarpMemory {
@@ -46,8 +46,8 @@ struct OneRun {
 };
 
 // Brings slabs of kTiles tiles at a time, those of one run after those of another; `Runs` has
-// next(SlabRun&), false at the end. The ring is always full: what is used makes place for a request,
-// if only for nothing. Runs of floats go another way.
+// next(SlabRun&), false at the end. The ring is always full: what is used makes place for a
+// request, if only for nothing. Runs of floats go another way.
 template <int kTiles, int kSlots, class Runs>
 class SlabRing {
  public:
@@ -231,8 +231,8 @@ __device__ __forceinline__ void take_slab(SlabRing<kTiles, kSlots, Runs>& ring,
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {  // columns without a row take the last one's: nobody looks
     const int row = min(c * kMmaRows + lane / 4, count - 1);
-    lane_inputs[c] = inputs.rounded + index * slab_input_bytes(count) +
-                     slab_offset(0, row, lane % 4, count);
+    lane_inputs[c] =
+        inputs.rounded + index * slab_input_bytes(count) + slab_offset(0, row, lane % 4, count);
   }
   const int pair_bytes = slab_offset(1, 0, 0, count);
   const auto store = [&](int t, const float(&values)[kColumns][4]) {
@@ -296,10 +296,18 @@ __device__ __forceinline__ void take_run(SlabRing<kTiles, kSlots, Runs>& ring, c
     inputs.round(first, run.step, slabs);
 #pragma unroll 1
     for (int i = 0; i < slabs; ++i)
-      take_slab<kColumns>(ring, tile, inputs, i, [&](int row, int t) {
-        return values_of(row, t, first + i * run.step);
-      });
+      take_slab<kColumns>(ring, tile, inputs, i,
+                          [&](int row, int t) { return values_of(row, t, first + i * run.step); });
   }
+}
+
+template <class ValuesOf>
+__device__ __forceinline__ void take_float_run(const SlabRun& run, int outputs,
+                                               const SlabInputs& inputs,
+                                               const ValuesOf& values_of) {
+  for (int slab = run.first; slab < run.end; slab += run.step)
+    take_float_slab(*run.tiles, slab, outputs, inputs,
+                    [&](int row, int t) { return values_of(row, t, slab); });
 }
 
 // values[0], values[kTileOut], ...: added in this order.

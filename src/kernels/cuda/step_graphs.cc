@@ -36,7 +36,8 @@ void StepGraphs::reserve(int64_t spans, int64_t pages) {
   if (spans <= max_spans_ && pages <= max_pages_) return;
   max_spans_ = std::max(spans, max_spans_);
   max_pages_ = std::max(pages, max_pages_);
-  const size_t bytes = size_t(max_spans_) * sizeof(DeviceSpan) + size_t(max_pages_) * sizeof(int32_t);
+  const size_t bytes =
+      size_t(max_spans_) * sizeof(DeviceSpan) + size_t(max_pages_) * sizeof(int32_t);
   table_ = Buffer(memory_, bytes);
   host_table_.assign(bytes, std::byte{0});
   for (Recorded& recorded : recorded_)
@@ -118,6 +119,14 @@ void StepGraphs::run(const StepKey& key, std::span<const Span> spans, const Step
     }
   }
   current_ = nullptr;
+}
+
+void StepGraphs::forget(const void* owner) {
+  std::erase_if(recorded_, [&](const Recorded& recorded) {
+    if (recorded.shape.key.owner != owner) return false;
+    if (recorded.graph) cudaGraphExecDestroy(recorded.graph);
+    return true;
+  });
 }
 
 void StepGraphs::record(Recorded& recorded, const StepBody& body) {

@@ -1,5 +1,5 @@
-// Steps as CUDA graphs: the first pass of a shape is recorded, later ones are replayed. What changes
-// from step to step (spans, pages, ids) lies in device memory at fixed places.
+// Steps as CUDA graphs: the first pass of a shape is recorded, later ones are replayed. What
+// changes from step to step (spans, pages, ids) lies in device memory at fixed places.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,6 +24,7 @@ class StepGraphs {
   void reserve(int64_t spans, int64_t pages);
 
   void run(const StepKey& key, std::span<const Span> spans, const StepBody& body);
+  void forget(const void* owner);
 
   // The table that the spans of the current step were copied to; null outside of run().
   const DeviceSpan* table_of(std::span<const Span> spans) const;

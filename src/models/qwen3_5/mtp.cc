@@ -8,10 +8,9 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
   check(weights_.mtp.has_value(), "draft() on a model without an MTP layer");
   const Mtp& mtp = *weights_.mtp;
   const int64_t rows = step.ids.shape[0];
-  const StepKey key =
-      step_key(PassKind::draft, rows, step.outputs,
-               {step.ids.data, step.hidden.data, step.logits.data, step.next_hidden.data,
-                step.peaks.data});
+  const StepKey key = step_key(
+      PassKind::draft, rows, step.outputs,
+      {step.ids.data, step.hidden.data, step.logits.data, step.next_hidden.data, step.peaks.data});
   ops_.run_step(key, step.spans, [&] {
     Pass pass{config_, ops_, cache, activations_, step.spans, rows};
     const View residual = activations_.residual.view.first(rows);

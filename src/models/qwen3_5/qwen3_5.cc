@@ -83,8 +83,9 @@ Result<std::unique_ptr<Qwen35>> Qwen35::load(const LoadOptions& options, WeightS
 void Qwen35::forward(const Step& step, Cache& cache) {
   const int64_t rows = step.ids.shape[0];
   check(rows <= max_rows(), "a step of ", rows, " rows; the model was made for ", max_rows());
-  const StepKey key = step_key(PassKind::forward, rows, step.outputs,
-                               {step.ids.data, step.logits.data, step.hidden.data, step.peaks.data});
+  const StepKey key =
+      step_key(PassKind::forward, rows, step.outputs,
+               {step.ids.data, step.logits.data, step.hidden.data, step.peaks.data});
   ops_.run_step(key, step.spans, [&] {
     Pass pass{config_, ops_, cache, activations_, step.spans, rows};
     const View residual = activations_.residual.view.first(rows);

@@ -25,6 +25,10 @@ class Qwen35 : public Model {
                                               Ops& ops, ThreadPool& pool,
                                               const LoadProgress& progress);
 
+  ~Qwen35() override { ops_.forget_steps(this); }
+  Qwen35(const Qwen35&) = delete;
+  Qwen35& operator=(const Qwen35&) = delete;
+
   const ModelInfo& info() const override { return info_; }
   const std::vector<CacheSpec>& cache_specs() const override { return cache_specs_; }
   const std::vector<PlacedWeight>& placed_weights() const override { return table_.placed(); }

@@ -13,8 +13,8 @@ inline void cuda_check(cudaError_t status, SourceLocation where = SourceLocation
     fail_check(cat("CUDA: ", cudaGetErrorString(status)), where);
 }
 
-// Steps that decode and verify drafts have no more rows than this. A row's bits then do not depend on
-// the rows beside it.
+// Steps that decode and verify drafts have no more rows than this. A row's bits then do not depend
+// on the rows beside it.
 inline constexpr int64_t kFewRows = 16;
 
 // What every launch needs to know.

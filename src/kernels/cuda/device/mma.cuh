@@ -1,8 +1,8 @@
 // Tensor-core products of weights in slabs (weight_tiles.h) with rounded activations.
 //
-// Activations are rounded to f16, each slab of 128 inputs of a row in units of a power of two of its
-// own, so that nothing overflows and small integers stay exact. The columns of the instruction are
-// rows of the step: eight at a time cost what one does, and none depends on another.
+// Activations are rounded to f16, each slab of 128 inputs of a row in units of a power of two of
+// its own, so that nothing overflows and small integers stay exact. The columns of the instruction
+// are rows of the step: eight at a time cost what one does, and none depends on another.
 #pragma once
 
 #include "kernels/cuda/device/warp.cuh"
@@ -50,7 +50,7 @@ __device__ __forceinline__ uint32_t masked_or(uint32_t a, uint32_t mask, uint32_
 
 // Word of step s: codes minus eight. 0x6400 is 1024 in f16, whose last bits count ones.
 __device__ __forceinline__ WeightFragment unpack_int4(uint32_t word) {
-  const __half2 minus = __half2half2(__ushort_as_half(0xe408));    // -1032
+  const __half2 minus = __half2half2(__ushort_as_half(0xe408));  // -1032
   const __half2 sixteenth = __half2half2(__ushort_as_half(0x2c00));
   const __half2 minus_high = __half2half2(__ushort_as_half(0xd480));  // -72
   const auto low = [&](uint32_t w) {
@@ -70,8 +70,7 @@ __device__ __forceinline__ WeightFragment unpack_int8(uint2 word) {
     return half2_bits(
         __hadd2(bits_half2(__byte_perm(bytes ^ 0x80808080, 0x64646464, selector)), minus));
   };
-  return {{pair(word.x, 0x4140), pair(word.y, 0x4140), pair(word.x, 0x4342),
-           pair(word.y, 0x4342)}};
+  return {{pair(word.x, 0x4140), pair(word.y, 0x4140), pair(word.x, 0x4342), pair(word.y, 0x4342)}};
 }
 
 // e4m3 as value / 256: its bits at an f16's places. The caller makes up for it (kFp8Factor).
@@ -81,8 +80,7 @@ __device__ __forceinline__ WeightFragment unpack_fp8(uint2 word) {
     const uint32_t wide = __byte_perm(bytes, 0, selector);  // each byte the upper of 16 bits
     return ((wide >> 1) & 0x3f803f80) | (wide & 0x80008000);
   };
-  return {{pair(word.x, 0x1404), pair(word.y, 0x1404), pair(word.x, 0x3424),
-           pair(word.y, 0x3424)}};
+  return {{pair(word.x, 0x1404), pair(word.y, 0x1404), pair(word.x, 0x3424), pair(word.y, 0x3424)}};
 }
 
 // Activations of one slab as lanes take them. For pair p (0..3) of steps 2p and 2p + 1, row n and

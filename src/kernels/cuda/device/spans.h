@@ -11,7 +11,7 @@ struct DeviceSpan {
   int32_t first_row;
   int32_t rows;
   int32_t state_slot;
-  int32_t record;       // 0 or 1
+  int32_t record;  // 0 or 1
   int32_t replay;
   int32_t record_side;
   const int32_t* pages;  // device

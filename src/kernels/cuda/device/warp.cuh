@@ -18,8 +18,8 @@ __device__ __forceinline__ void wait_for_inputs() {
 #endif
 }
 
-// Lets the next kernel begin (it waits in wait_for_inputs() until this one has ended). Worth calling
-// early, when all loads of weights are on their way.
+// Lets the next kernel begin (it waits in wait_for_inputs() until this one has ended). Worth
+// calling early, when all loads of weights are on their way.
 __device__ __forceinline__ void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

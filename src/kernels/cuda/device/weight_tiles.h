@@ -6,7 +6,8 @@
 // inputs is ours to choose, as long as activations follow: in step s (0..7) of a slab lane l takes
 //   outputs l / 4 and l / 4 + 8, inputs 16 * s + 4 * (l % 4) + {0, 1, 2, 3}
 // A lane's bytes of a slab lie in pieces of 16, piece p of lane l at (p * 32 + l) * 16:
-//   int4   2 pieces; 32-bit word s of the lane (word s % 4 of piece s / 4) holds step s: nibble n is
+//   int4   2 pieces; 32-bit word s of the lane (word s % 4 of piece s / 4) holds step s: nibble n
+//   is
 //          output l / 4 + 8 * (n % 2), input 2 * (n / 2 % 2) + n / 4   (codes as stored: 0..15), so
 //          that the pairs of nibbles n and n + 4 are the registers of the instruction
 //   int8, fp8   4 pieces; 64-bit word s of the lane (half s % 2 of piece s / 2) holds step s: bytes
@@ -83,12 +84,10 @@ struct DeviceWeight {
 
 inline DeviceWeight device_weight(const Weight& weight) {
   const WeightInfo& info = weight.info;
-  return {weight.values.data,
-          in_slabs(info.format) ? weight.values.data + slabs_bytes(info) : nullptr,
-          info.out,
-          info.in,
-          info.group,
-          info.format};
+  return {
+      weight.values.data, in_slabs(info.format) ? weight.values.data + slabs_bytes(info) : nullptr,
+      info.out,           info.in,
+      info.group,         info.format};
 }
 
 }  // namespace slip
