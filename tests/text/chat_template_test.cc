@@ -1,6 +1,7 @@
 #include "text/chat_template.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -73,7 +74,8 @@ TEST(ChatTemplate, FlagsBecomeVariablesAndWin) {
 class ModelFolder : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / "slip_chat_template_test";
+    // Of its own: tests of one binary run side by side.
+    folder_ = fs::path(testing::TempDir()) / cat("slip_chat_template_test_", ::getpid());
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }
