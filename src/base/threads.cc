@@ -33,7 +33,6 @@ ShareWord unpack(uint64_t word) {
 
 // Region numbers wrap around: one of the last two billion is earlier, all others are later.
 bool earlier(uint32_t a, uint32_t b) { return int32_t(b - a) > 0; }
-constexpr uint32_t kOldRegions = uint32_t{1} << 30;
 
 void pause() {
 #if defined(__x86_64__)
@@ -101,12 +100,13 @@ int64_t ThreadPool::claim_share(uint32_t region, int owner, int thread) {
   int64_t ran = 0;
   for (uint64_t seen = word.load(std::memory_order_acquire);;) {
     ShareWord share = unpack(seen);
-    const uint32_t age = region - share.region;
-    if (earlier(share.region, region)) share = untouched;
+    const bool is_untouched = earlier(share.region, region);
+    if (is_untouched) share = untouched;
     if (share.region != region) break;  // this thread is late
     if (share.next >= share.end) {
-      // One that is empty for long keeps its old number; it must not come to look like a later one.
-      if (age > kOldRegions) word.compare_exchange_strong(seen, pack(share));
+      // Empty ones are marked too: when a region ends no share may look untouched in it, or a late
+      // thread would open it with the next region's items.
+      if (is_untouched && !word.compare_exchange_strong(seen, pack(share))) continue;
       break;
     }
     const int64_t item = share.next++;
