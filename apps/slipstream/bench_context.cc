@@ -42,7 +42,7 @@ class BenchContext : public Verb {
     if (decoded_ < 1) return error("--decoded must be at least 1, not ", decoded_);
     SLIP_TRY(Backend backend, make_backend(model_));
     TimedOps ops(std::move(backend.ops));
-    SLIP_TRY(const ModelSource source, open_source());
+    SLIP_TRY(const ModelSource source, open_model_or_shape(model_.model));
     EngineOptions options;
     SLIP_TRY(options.memory, memory_request(model_));
     if (!options.memory.context) options.memory.context = source.max_context();
@@ -70,14 +70,6 @@ class BenchContext : public Verb {
   }
 
  private:
-  Result<ModelSource> open_source() {
-    const std::vector<std::string> shapes = ModelSource::shape_names();
-    if (std::find(shapes.begin(), shapes.end(), model_.model) != shapes.end())
-      return ModelSource::synthetic(model_.model);
-    SLIP_TRY(const std::filesystem::path folder, locate_model(model_.model));
-    return ModelSource::open(folder);
-  }
-
   // 1K, 2K, 4K, ... and the end, each with room for the tokens decoded there.
   std::vector<int64_t> stops(int64_t context) const {
     std::vector<int64_t> depths;

@@ -6,7 +6,6 @@
 #include "environment.h"
 #include "recording_ops.h"
 #include "roofs.h"
-#include "speculate_flags.h"
 #include "verb.h"
 
 namespace slip {
@@ -47,7 +46,7 @@ class BenchOps : public Verb {
     SLIP_TRY(const std::vector<int64_t> rows, parse_counts(rows_, 1));
     SLIP_TRY(Backend backend, make_backend(model_));
     RecordingOps ops(*backend.ops);
-    SLIP_TRY(const ModelSource source, open_source());
+    SLIP_TRY(const ModelSource source, open_model_or_shape(model_.model));
     EngineOptions options;
     SLIP_TRY(options.memory, memory_request(model_));
     if (!options.memory.context)
@@ -66,14 +65,6 @@ class BenchOps : public Verb {
   }
 
  private:
-  Result<ModelSource> open_source() {
-    const std::vector<std::string> shapes = ModelSource::shape_names();
-    if (std::find(shapes.begin(), shapes.end(), model_.model) != shapes.end())
-      return ModelSource::synthetic(model_.model);
-    SLIP_TRY(const std::filesystem::path folder, locate_model(model_.model));
-    return ModelSource::open(folder);
-  }
-
   Status measure(Engine& engine, RecordingOps& recorder, Ops& ops, int64_t rows, double bandwidth) {
     Session session(engine);
     std::vector<int32_t> ids;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -106,6 +107,14 @@ void ModelFlags::add_machine_to(Flags& flags) {
 Result<std::filesystem::path> locate_model(const std::string& name) {
   if (name.empty() || name == "minnow") return locate_minnow();
   return find_model(name, {.hf_cache_dirs = hugging_face_caches()});
+}
+
+Result<ModelSource> open_model_or_shape(const std::string& name) {
+  const std::vector<std::string> shapes = ModelSource::shape_names();
+  if (std::find(shapes.begin(), shapes.end(), name) != shapes.end())
+    return ModelSource::synthetic(name);
+  SLIP_TRY(const std::filesystem::path folder, locate_model(name));
+  return ModelSource::open(folder);
 }
 
 std::vector<std::filesystem::path> hugging_face_caches() {

@@ -42,6 +42,9 @@ struct ModelFlags {
 // Where a model name leads: an existing folder or a repository in the local Hugging Face cache.
 Result<std::filesystem::path> locate_model(const std::string& name);
 
+// The files of a model, or random weights where `name` is that of a published shape.
+Result<ModelSource> open_model_or_shape(const std::string& name);
+
 // The Hugging Face cache folders that locate_model() looks through, in this order.
 std::vector<std::filesystem::path> hugging_face_caches();
 
