@@ -2,6 +2,7 @@
 // their composition.
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "tests/kernels/op_cases.h"
 
@@ -125,7 +126,7 @@ struct ExpertsCase {
 };
 
 ExpertsCase make_case(Ops& ops, const MlpShape& shape, int64_t experts, int64_t top_k,
-                      bool with_shared, Rng& rng) {
+                      std::optional<WeightFormat> shared, Rng& rng) {
   const int64_t shared_width = shape.width * 2;
   ExpertsCase made{.tests = {},
                    .plain = {},
@@ -145,10 +146,10 @@ ExpertsCase make_case(Ops& ops, const MlpShape& shape, int64_t experts, int64_t 
     made.plain.push_back(made.tests.back().plain());
     made.packed.push_back(made.tests.back().packed());
   }
-  if (with_shared) {
-    // Another format and width than the routed ones, as in the published hybrid files.
-    made.shared_test =
-        make_mlp(ops, {WeightFormat::fp8_block, shape.hidden, shared_width, kFp8Block}, rng);
+  if (shared) {
+    // Another format and width than the routed ones, as in the published files.
+    const int group = *shared == WeightFormat::fp8_block ? kFp8Block : 0;
+    made.shared_test = make_mlp(ops, {*shared, shape.hidden, shared_width, group}, rng);
     made.shared_plain = made.shared_test.plain();
     made.shared_packed = made.shared_test.packed();
   }
@@ -184,9 +185,10 @@ std::vector<double> ExpertsEqual::experts_bound(const ExpertsCase& test, int64_t
 TEST_P(ExpertsEqual, Experts) {
   Rng rng(2);
   for (const MlpShape& shape : kShapes) {
-    for (const bool with_shared : {true, false}) {
+    for (const std::optional<WeightFormat> shared :
+         {std::optional(WeightFormat::fp8_block), std::optional<WeightFormat>()}) {
       constexpr int64_t kExperts = 8, kTopK = 2;
-      const ExpertsCase test = make_case(ops(), shape, kExperts, kTopK, with_shared, rng);
+      const ExpertsCase test = make_case(ops(), shape, kExperts, kTopK, shared, rng);
       const Guarded right = copy_of(test.base);
       ref().experts(test.args(0, kMostRows, true, right));
       const Guarded composed = copy_of(test.base);
@@ -196,7 +198,7 @@ TEST_P(ExpertsEqual, Experts) {
         ops().experts(test.args(r, 1, false, alone.view().slice(r, 1)));
 
       const std::vector<double> allowed = experts_bound(test, kMostRows);
-      const std::string what = cat("experts, ", describe(shape), with_shared ? ", shared" : "");
+      const std::string what = cat("experts, ", describe(shape), shared ? ", shared" : "");
       expect_within(alone.values(), right.values(), allowed, what);
       if (tolerance().fused_is_exact) {
         expect_same_bits(alone.values(), composed.values(), what + " against composition");
@@ -222,7 +224,7 @@ TEST_P(ExpertsEqual, Experts) {
   }
 }
 
-// As many per row as large models have.
+// As many per row as large models have, beside a shared one of every format that files keep it in.
 TEST_P(ExpertsEqual, ManyExperts) {
   Rng rng(4);
   constexpr int64_t kExperts = 25, kTopK = 8;
@@ -230,13 +232,17 @@ TEST_P(ExpertsEqual, ManyExperts) {
                                 {WeightFormat::fp8_block, 256, 128, 128},
                                 MlpShape{WeightFormat::int8_row, 128, 96, 0},
                                 {WeightFormat::bf16, 64, 48, 0}}) {
-    const ExpertsCase test = make_case(ops(), shape, kExperts, kTopK, true, rng);
-    for (const int64_t rows : {1, 3, 16}) {
-      const Guarded right = copy_of(test.base.view().first(rows)), ours = copy_of(right);
-      ref().experts(test.args(0, rows, true, right));
-      ops().experts(test.args(0, rows, false, ours));
-      expect_within(ours.values(), right.values(), experts_bound(test, rows),
-                    cat("experts, ", describe(shape), ", ", rows, " rows"));
+    for (const WeightFormat shared :
+         {WeightFormat::fp8_block, WeightFormat::bf16, WeightFormat::int8_row}) {
+      const ExpertsCase test = make_case(ops(), shape, kExperts, kTopK, shared, rng);
+      for (const int64_t rows : {1, 3, 16}) {
+        const Guarded right = copy_of(test.base.view().first(rows)), ours = copy_of(right);
+        ref().experts(test.args(0, rows, true, right));
+        ops().experts(test.args(0, rows, false, ours));
+        expect_within(
+            ours.values(), right.values(), experts_bound(test, rows),
+            cat("experts, ", describe(shape), ", shared ", name_of(shared), ", ", rows, " rows"));
+      }
     }
   }
 }

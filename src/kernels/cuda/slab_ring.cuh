@@ -80,9 +80,10 @@ class SlabRing {
     slot_at_ = slot_at_ + kSlotBytes == kSlots * kSlotBytes ? 0 : slot_at_ + kSlotBytes;
   }
 
-  __device__ void begin_run() {
+  // False at the end.
+  __device__ bool begin_run() {
     SlabRun run;
-    if (!runs_.next(run)) return;
+    if (!runs_.next(run)) return false;
     const WeightTile* tiles = run.tiles;
     const int lane = int(threadIdx.x) % kWarp, units = tiles->units;
     slabs_left_ = units == 0 ? 0 : (run.end - run.first + run.step - 1) / run.step;
@@ -96,10 +97,12 @@ class SlabRing {
       values_[t] = tiles[t].values + run.first * units * kUnitBytes + lane * 16;
       scales_[t] = tiles[t].scales + (run.first * tiles->scale_stride + lane) * 4;
     }
+    return true;
   }
 
   __device__ void request() {
-    if (slabs_left_ == 0) begin_run();
+    while (slabs_left_ == 0 && begin_run()) {  // runs of floats take no slots
+    }
     if (slabs_left_ > 0) {
       const int lane = int(threadIdx.x) % kWarp;
       const int advance = !two_units_ ? slab_stride_
