@@ -35,7 +35,7 @@ sanitize: test-deps ## parsers under address and undefined-behaviour, threads un
 	@ctest --preset asan-ubsan -j2 -R '^(base|checkpoint|text|quant|fuzz)\.'
 	@[ -f build/tsan/build.ninja ] || cmake --preset tsan >/dev/null
 	@cmake --build --preset tsan --target threaded_tests
-	@ctest --preset tsan -j2 -R '^(base\.ThreadPool|engine\.Session|models\..*(Thread|Ragged))'
+	@ctest --preset tsan -j2 -R '^(base\.ThreadPool|engine\.(Session|ServiceThreads)|models\..*(Thread|Ragged))'
 
 bench: build ## measure minnow and a 35B-shaped model; writes bench/results/
 	@bench/run.sh

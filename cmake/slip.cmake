@@ -19,6 +19,9 @@ find_library(BOOST_JSON_LIBRARY NAMES libboost_json.a REQUIRED)
 find_library(BOOST_CONTAINER_LIBRARY NAMES libboost_container.a)
 find_path(UTF8PROC_INCLUDE utf8proc.h REQUIRED)
 find_library(UTF8PROC_LIBRARY NAMES libutf8proc.a REQUIRED)
+find_path(OPENSSL_INCLUDE openssl/ssl.h REQUIRED)
+find_library(OPENSSL_SSL_LIBRARY NAMES libssl.a REQUIRED)
+find_library(OPENSSL_CRYPTO_LIBRARY NAMES libcrypto.a REQUIRED)
 
 # slip_folder(text base ...): the folder text/ is the library slip_text and may include only from
 # the folders named after it (tools/check-includes.sh compares).

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libboost1.81-dev libboost-json1.81-dev libcli11-dev
-  libutf8proc-dev)
+  libutf8proc-dev libssl-dev)
 [ "${1:-build}" != test ] || packages+=(libgtest-dev libgmock-dev clang-format)
 
 if ! command -v dpkg-query >/dev/null; then

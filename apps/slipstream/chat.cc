@@ -144,7 +144,7 @@ class Chat {
   // Whatever goes wrong, the chat goes on and the conversation is as it was before.
   void answer(const std::string& text) {
     conversation_.add_user(text);
-    const Result<Answer> made = make(conversation_.messages());
+    const Result<RunAnswer> made = make(conversation_.messages());
     const bool stopped = InterruptScope::interrupted();
     InterruptScope::reset();
     if (made.ok() && !made.value().empty()) {
@@ -174,7 +174,7 @@ class Chat {
     std::fputs("\n", stdout);
   }
 
-  Result<Answer> make(const JsonArray& messages) {
+  Result<RunAnswer> make(const JsonArray& messages) {
     SLIP_TRY(const std::string prompt, model_.render(messages, think_));
     GenerateRequest request = options_.sampling.request(model_.defaults());
     SLIP_TRY(request.prompt, model_.encode(prompt));

@@ -136,6 +136,7 @@ UserEnvironment user_environment() {
   };
   user.no_color = !text_from("NO_COLOR").empty();
   user.terminal = text_from("TERM");
+  user.api_key = text_from("SLIPSTREAM_API_KEY");
   std::filesystem::path state = path_from("XDG_STATE_HOME");
   if (const auto home = path_from("HOME"); state.empty() && !home.empty())
     state = home / ".local" / "state";

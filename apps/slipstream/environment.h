@@ -53,6 +53,7 @@ struct UserEnvironment {
   bool no_color = false;            // NO_COLOR is set
   std::string terminal;             // TERM; empty or "dumb": it understands no escape sequences
   std::filesystem::path state_dir;  // where slipstream may keep its history; may be empty
+  std::string api_key;              // SLIPSTREAM_API_KEY: what clients of serve must present
 };
 UserEnvironment user_environment();
 

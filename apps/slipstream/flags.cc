@@ -55,6 +55,7 @@ void Flags::option(const std::string& names, std::vector<std::string>* into,
   parser_->app.add_option(names, *into, help)
       ->type_name(what)
       ->expected(1)
+      ->allow_extra_args(false)  // a word behind the value is not another one
       ->take_all()
       ->default_str("");
 }
@@ -72,6 +73,7 @@ void Flags::positional(const std::string& name, std::string* into, const std::st
 void Flags::footer(const std::string& text) { parser_->app.footer(text); }
 
 Result<Flags::Outcome> Flags::parse(const std::vector<std::string>& arguments) {
+  arguments_ = arguments;
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     parser_->app.parse(reversed);
@@ -82,6 +84,18 @@ Result<Flags::Outcome> Flags::parse(const std::vector<std::string>& arguments) {
     return error("slipstream ", verb_, ": ", failure.what(), "; see slipstream ", verb_, " --help");
   }
   return Outcome::run;
+}
+
+Status Flags::add_settings(const Settings& settings) {
+  std::vector<std::string> arguments;
+  for (const auto& [name, value] : settings) {
+    const CLI::Option* option = parser_->app.get_option_no_throw("--" + name);
+    if (!option) return error("there is no setting \"", name, "\"");
+    if (option->count() == 0) arguments.push_back(cat("--", name, "=", value));
+  }
+  arguments.insert(arguments.end(), arguments_.begin(), arguments_.end());
+  const Result<Outcome> outcome = parse(arguments);
+  return outcome.ok() ? Status() : outcome.failure();
 }
 
 std::vector<std::string> Flags::names() const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -46,6 +47,10 @@ class Flags {
   // `done`: --help was asked for and printed. Errors name the flag and point to --help.
   Result<Outcome> parse(const std::vector<std::string>& arguments);
 
+  // Values from a file, as {"port", "8080"}: they hold where the command line said nothing.
+  using Settings = std::vector<std::pair<std::string, std::string>>;
+  Status add_settings(const Settings& settings);
+
   // Every name with its dashes, for completion.
   std::vector<std::string> names() const;
   std::string help() const;
@@ -55,6 +60,7 @@ class Flags {
  private:
   struct Parser;  // CLI11's App
   std::string verb_, summary_;
+  std::vector<std::string> arguments_;  // as last parsed
   std::unique_ptr<Parser> parser_;
 };
 

@@ -10,11 +10,13 @@ namespace slip {
 std::vector<std::unique_ptr<Verb>> make_all_verbs() {
   std::vector<std::unique_ptr<Verb>> verbs;
   verbs.push_back(make_run_verb());
+  verbs.push_back(make_serve_verb());
   verbs.push_back(make_inspect_verb());
   verbs.push_back(make_bench_verb());
   verbs.push_back(make_bench_ladder_verb());
   verbs.push_back(make_bench_context_verb());
   verbs.push_back(make_bench_ops_verb());
+  verbs.push_back(make_bench_serve_verb());
   verbs.push_back(make_doctor_verb());
   for (auto& verb : make_eval_verbs()) verbs.push_back(std::move(verb));
   verbs.push_back(make_completions_verb());
@@ -31,6 +33,7 @@ void print_help(const std::vector<std::unique_ptr<Verb>>& verbs) {
   std::puts("\nslipstream VERB --help shows the options of a verb.\n\nExamples:");
   std::puts("  slipstream run                        chat with minnow, the model that comes along");
   std::puts("  slipstream run DIR \"Why is it so?\"     one answer from the model in DIR");
+  std::puts("  slipstream serve DIR                  an OpenAI-compatible server on port 8080");
   std::puts("  slipstream inspect DIR                what a checkpoint holds and needs");
 }
 

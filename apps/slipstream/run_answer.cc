@@ -8,7 +8,7 @@ namespace {
 // Gathers what the parser finds.
 class AnswerParts {
  public:
-  explicit AnswerParts(Answer& answer) : answer_(answer) {}
+  explicit AnswerParts(RunAnswer& answer) : answer_(answer) {}
 
   void add(const OutputEvent& event) {
     switch (event.kind) {
@@ -32,23 +32,23 @@ class AnswerParts {
   }
 
  private:
-  Answer& answer_;
+  RunAnswer& answer_;
   std::string name_, arguments_;
 };
 
 }  // namespace
 
-JsonObject Answer::message() const {
+JsonObject RunAnswer::message() const {
   JsonObject message{{"role", "assistant"}, {"content", content}};
   if (!reasoning.empty()) message["reasoning_content"] = reasoning;
   if (!tool_calls.empty()) message["tool_calls"] = tool_calls;
   return message;
 }
 
-Result<Answer> make_answer(Session& session, const Tokenizer* tokenizer,
-                           const GenerateRequest& request, const AnswerOptions& options,
-                           AnswerPrinter& printer) {
-  Answer answer;
+Result<RunAnswer> make_answer(Session& session, const Tokenizer* tokenizer,
+                              const GenerateRequest& request, const RunAnswerOptions& options,
+                              AnswerPrinter& printer) {
+  RunAnswer answer;
   AnswerParts parts(answer);
   std::optional<OutputParser> parser;
   if (!options.plain_text) parser.emplace(options.starts_in_thoughts, JsonArray{});

@@ -9,7 +9,7 @@
 
 namespace slip {
 
-struct Answer {
+struct RunAnswer {
   GenerateResult result;
   std::string reasoning;
   std::string content;
@@ -20,7 +20,7 @@ struct Answer {
   JsonObject message() const;
 };
 
-struct AnswerOptions {
+struct RunAnswerOptions {
   // Plain text is not searched for thoughts and tool calls.
   bool plain_text = false;
   bool starts_in_thoughts = false;
@@ -28,8 +28,8 @@ struct AnswerOptions {
 
 // Prints while it generates. Ctrl-C (InterruptScope) and a reader that has gone away end it: the
 // answer so far comes back, unless the prompt was not read yet, which is an error.
-Result<Answer> make_answer(Session& session, const Tokenizer* tokenizer,
-                           const GenerateRequest& request, const AnswerOptions& options,
-                           AnswerPrinter& printer);
+Result<RunAnswer> make_answer(Session& session, const Tokenizer* tokenizer,
+                              const GenerateRequest& request, const RunAnswerOptions& options,
+                              AnswerPrinter& printer);
 
 }  // namespace slip

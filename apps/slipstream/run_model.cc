@@ -74,6 +74,19 @@ Status TalkingModel::load(const ModelFlags& flags, const SpeculateFlags& specula
   return {};
 }
 
+Status TalkingModel::load_for_many(const ModelFlags& flags, const SpeculateFlags& speculation,
+                                   int64_t users, const LoadProgress& progress) {
+  constexpr int64_t kRememberedPerUser = 4;  // states of earlier texts
+  const Stopwatch clock;
+  SLIP_TRY_STATUS(prepare(flags));
+  SLIP_TRY(EngineOptions options, engine_options(flags, speculation, 0));
+  options.memory.sequences = users;
+  options.memory.checkpoints = kRememberedPerUser * users;
+  SLIP_TRY(engine_, Engine::load(source_, options, *backend_.ops, *backend_.pool, progress));
+  load_seconds_ += clock.seconds();
+  return {};
+}
+
 Result<std::vector<int32_t>> TalkingModel::encode(const std::string& text) const {
   if (!tokenizer_) return error(no_tokenizer_, "; without a tokenizer only --ids works");
   return tokenizer_->encode(text);
@@ -86,11 +99,6 @@ Result<std::string> TalkingModel::render(const JsonArray& messages,
   request.messages = messages;
   if (think) request.flags["enable_thinking"] = *think;
   return template_->render(request);
-}
-
-bool ends_in_thoughts(const std::string& prompt) {
-  const size_t last = prompt.find_last_not_of(" \n\t");
-  return last != std::string::npos && prompt.substr(0, last + 1).ends_with("<think>");
 }
 
 }  // namespace slip

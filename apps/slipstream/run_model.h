@@ -10,6 +10,7 @@
 #include "environment.h"
 #include "speculate_flags.h"
 #include "text/chat_template.h"
+#include "text/reasoning.h"
 #include "text/tokenizer.h"
 
 namespace slip {
@@ -23,6 +24,10 @@ class TalkingModel {
   // Loads the weights, with a context of at least `positions` if the flags name none.
   Status load(const ModelFlags& flags, const SpeculateFlags& speculation, int64_t positions);
 
+  // The same for many at once: `users` of them, 0: as many as suit the memory.
+  Status load_for_many(const ModelFlags& flags, const SpeculateFlags& speculation, int64_t users,
+                       const LoadProgress& progress);
+
   // What load() would take.
   Result<MemoryPlan> plan(const ModelFlags& flags, const SpeculateFlags& speculation,
                           int64_t positions);
@@ -35,8 +40,10 @@ class TalkingModel {
   Result<std::string> render(const JsonArray& messages, std::optional<bool> think) const;
 
   const std::string& name() const { return name_; }
+  const std::filesystem::path& folder() const { return folder_; }
   const ModelSource& source() const { return source_; }
   const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  const ChatTemplate* chat_template() const { return template_ ? &*template_ : nullptr; }
   const GenerationDefaults& defaults() const { return defaults_; }
   const Backend& backend() const { return backend_; }
   Engine& engine() const { return *engine_; }
@@ -61,8 +68,5 @@ class TalkingModel {
   std::unique_ptr<Engine> engine_;
   double load_seconds_ = 0;
 };
-
-// Whether a prompt ends inside the model's thoughts: the answer then begins with them.
-bool ends_in_thoughts(const std::string& prompt);
 
 }  // namespace slip

@@ -23,7 +23,7 @@ constexpr int64_t kTellingDrafts = 24;
 
 struct Prompt {
   std::vector<int32_t> ids;
-  AnswerOptions parse;
+  RunAnswerOptions parse;
 };
 
 Result<Prompt> make_prompt(const RunOptions& options, const TalkingModel& model,
@@ -53,7 +53,8 @@ JsonArray json_list(const std::vector<int32_t>& ids) {
   return list;
 }
 
-JsonObject report(const Answer& answer, const TalkingModel& model, const GenerateRequest& request) {
+JsonObject report(const RunAnswer& answer, const TalkingModel& model,
+                  const GenerateRequest& request) {
   const GenerateResult& result = answer.result;
   const DecodeTraffic traffic = decode_traffic(model.engine(), result);
   JsonObject object{{"text", result.text},
@@ -76,7 +77,7 @@ JsonObject report(const Answer& answer, const TalkingModel& model, const Generat
 }
 
 // What a person must know who sees only the answer.
-void print_notes(const Answer& answer, const TalkingModel& model, const SpeculateFlags& flags) {
+void print_notes(const RunAnswer& answer, const TalkingModel& model, const SpeculateFlags& flags) {
   if (const std::string why = why_no_drafts(model.source(), flags); !why.empty())
     std::fprintf(stderr, "note: %s\n", why.c_str());
   const DraftCounts& drafts = answer.result.drafts;
@@ -126,9 +127,9 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
   request.drafts = drafts ? &*drafts : nullptr;
   const InterruptScope interrupts(InterruptScope::Again::ends_program);
   Session session(model.engine());
-  Result<Answer> made = make_answer(session, model.tokenizer(), request, prompt.parse, printer);
+  Result<RunAnswer> made = make_answer(session, model.tokenizer(), request, prompt.parse, printer);
   if (InterruptScope::interrupted() && !made.ok()) return kInterruptedStatus;
-  SLIP_TRY(const Answer answer, std::move(made));
+  SLIP_TRY(const RunAnswer answer, std::move(made));
 
   if (options.json) std::printf("%s\n", dump_json(report(answer, model, request)).c_str());
   // Without a tokenizer there is no text to show, so show the ids.

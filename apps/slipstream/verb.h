@@ -18,11 +18,13 @@ class Verb {
 };
 
 std::unique_ptr<Verb> make_run_verb();
+std::unique_ptr<Verb> make_serve_verb();
 std::unique_ptr<Verb> make_inspect_verb();
 std::unique_ptr<Verb> make_bench_verb();
 std::unique_ptr<Verb> make_bench_ladder_verb();
 std::unique_ptr<Verb> make_bench_context_verb();
 std::unique_ptr<Verb> make_bench_ops_verb();
+std::unique_ptr<Verb> make_bench_serve_verb();
 std::unique_ptr<Verb> make_doctor_verb();
 std::unique_ptr<Verb> make_completions_verb();
 

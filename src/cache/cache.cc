@@ -162,15 +162,23 @@ void Cache::close(SequenceId id) {
   sequences_[size_t(id)].open = false;
 }
 
-void Cache::release_pages(Sequence& sequence) {
-  for (auto page = sequence.pages.rbegin(); page != sequence.pages.rend(); ++page)
-    if (--page_users_[size_t(*page)] == 0) free_pages_.push_back(*page);
-  sequence.pages.clear();
+void Cache::release_pages(Sequence& sequence, size_t kept) {
+  while (sequence.pages.size() > kept) {
+    const int32_t page = sequence.pages.back();
+    if (--page_users_[size_t(page)] == 0) free_pages_.push_back(page);
+    sequence.pages.pop_back();
+  }
+}
+
+void Cache::trim(SequenceId id) {
+  Sequence& sequence = at(id);
+  check(sequence.extension == 0, "trim() between extend() and commit()");
+  release_pages(sequence, size_t(pages_for(sequence.length)));
 }
 
 void Cache::clear(SequenceId id) {
   Sequence& sequence = at(id);
-  release_pages(sequence);
+  release_pages(sequence, 0);
   std::vector<int32_t> pages = std::move(sequence.pages);  // keeps what it has reserved
   sequence = Sequence{.open = true, .pages = std::move(pages)};
   // A record is written before it is read; state and convolution tail start from zero.
@@ -183,12 +191,13 @@ void Cache::clear(SequenceId id) {
   }
 }
 
-Result<SequenceId> Cache::fork(SequenceId from) {
+Result<SequenceId> Cache::fork(SequenceId from, int64_t unsettled) {
   check(at(from).extension == 0, "fork() between extend() and commit()");
   SLIP_TRY(const SequenceId to, open());
   const Sequence& source = at(from);
   Sequence& copy = at(to);
-  const int64_t full = source.length / kPageLen;  // these pages will never change
+  // These pages will never change.
+  const int64_t full = std::max<int64_t>(0, source.length - unsettled) / kPageLen;
   for (int64_t i = 0; i < full; ++i) {
     copy.pages.push_back(source.pages[size_t(i)]);
     ++page_users_[size_t(copy.pages.back())];
@@ -208,9 +217,11 @@ Result<SequenceId> Cache::fork(SequenceId from) {
   for (const Layer& layer : layers_) {
     for (const View& view :
          {layer.kv.keys, layer.kv.values, layer.kv.key_scales, layer.kv.value_scales}) {
-      if (view.empty() || full == int64_t(copy.pages.size())) continue;
-      const View page = view.slice(source.pages[size_t(full)], 1);
-      memory_.copy(view.slice(copy.pages[size_t(full)], 1).data, page.data, page.bytes());
+      if (view.empty()) continue;
+      for (size_t i = size_t(full); i < copy.pages.size(); ++i) {
+        const View page = view.slice(source.pages[i], 1);
+        memory_.copy(view.slice(copy.pages[i], 1).data, page.data, page.bytes());
+      }
     }
   }
   return to;
@@ -261,6 +272,10 @@ void Cache::commit(SequenceId id, int64_t rows) {
 }
 
 std::span<const int32_t> Cache::pages(SequenceId id) const { return sequences_[size_t(id)].pages; }
+
+int64_t Cache::free_sequences() const {
+  return std::ranges::count_if(sequences_, [](const Sequence& each) { return !each.open; });
+}
 
 uint64_t Cache::bytes() const {
   uint64_t total = 0;

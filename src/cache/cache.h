@@ -52,8 +52,9 @@ class Cache {
   void close(SequenceId id);
 
   // A sequence that goes on from where `from` stands now: full pages are shared, the rest is
-  // copied. Fails, changing nothing, without a free slot or page.
-  Result<SequenceId> fork(SequenceId from);
+  // copied. Fails, changing nothing, without a free slot or page. The last `unsettled` positions
+  // are those that some layer has not written for good yet; their pages are not shared.
+  Result<SequenceId> fork(SequenceId from, int64_t unsettled = 0);
 
   // Forgets everything, as if just opened.
   void clear(SequenceId id);
@@ -63,6 +64,9 @@ class Cache {
 
   // Makes room for positions [0, positions). Fails, changing nothing, when pages run out.
   Status reserve(SequenceId id, int64_t positions);
+
+  // Returns pages that hold no position.
+  void trim(SequenceId id);
 
   // The next `rows` positions, for one step. Tentative rows may be rejected by commit().
   enum class Rows : uint8_t { certain, tentative };
@@ -86,7 +90,10 @@ class Cache {
   const Layer& layer(size_t index) const { return layers_[index]; }
 
   uint64_t bytes() const;
+  int64_t pages() const { return int64_t(page_users_.size()); }
   int64_t free_pages() const { return int64_t(free_pages_.size()); }
+  int64_t sequences() const { return int64_t(sequences_.size()); }
+  int64_t free_sequences() const;
 
  private:
   struct Sequence {
@@ -103,7 +110,8 @@ class Cache {
   Layer make_layer(const RecurrentSpec& state, const CacheSize& size);
   View make_view(DType dtype, const Shape& shape);
   Sequence& at(SequenceId id);
-  void release_pages(Sequence& sequence);
+  // All but the first `kept`.
+  void release_pages(Sequence& sequence, size_t kept);
   // Calls body(view, index) for every part of the sequence's slot.
   template <class Body>
   void for_each_slot(SequenceId id, const Body& body) const;

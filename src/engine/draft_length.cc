@@ -24,12 +24,43 @@ constexpr double kPriorWeight = 4;
 
 }  // namespace
 
-void DraftLength::Fading::add(double value, double keep) {
+void FadingMean::add(double value, double keep) {
   sum_ = sum_ * keep + value;
   weight_ = weight_ * keep + 1;
 }
 
-void DraftLength::Line::add(double rows, double seconds) {
+DraftChances::DraftChances() {
+  for (size_t i = 0; i < right_by_margin_.size(); ++i)
+    right_by_margin_[i] = FadingMean(kExpected[i], kPriorWeight);
+  for (FadingMean& place : right_by_place_) place = FadingMean(0.7, kPriorWeight);
+}
+
+int DraftChances::bucket(float margin) {
+  int index = 0;
+  while (index < int(kMargins.size()) && margin >= kMargins[size_t(index)]) ++index;
+  return index;
+}
+
+void DraftChances::begin_step() {
+  made_ = 0;
+  chance_ = 1;
+}
+
+void DraftChances::drafted(float margin) {
+  buckets_[size_t(made_)] = bucket(margin);
+  chance_ *= right_by_margin_[size_t(buckets_[size_t(made_)])].mean();
+  ++made_;
+}
+
+void DraftChances::end_step(int64_t verified, int64_t right) {
+  for (int64_t i = 0; i < std::min(verified, right + 1); ++i) {
+    const double was_right = i < right ? 1 : 0;
+    right_by_margin_[size_t(buckets_[size_t(i)])].add(was_right, kKeepChance);
+    right_by_place_[size_t(i)].add(was_right, kKeepChance);
+  }
+}
+
+void DraftCosts::Line::add(double rows, double seconds) {
   for (double* sum : {&n_, &x_, &y_, &xx_, &xy_}) *sum *= kKeepTime;
   n_ += 1;
   x_ += rows;
@@ -41,63 +72,37 @@ void DraftLength::Line::add(double rows, double seconds) {
   if (spread > 0.02 * n_ * n_) slope_ = std::max(0.0, (n_ * xy_ - x_ * y_) / spread);
 }
 
-double DraftLength::Line::slope() const {
+double DraftCosts::Line::slope() const {
   if (slope_ >= 0) return slope_;
   return x_ > 0 ? y_ / x_ : 0;
 }
 
-DraftLength::DraftLength(int64_t most, bool automatic)
-    : most_(std::min<int64_t>(most, kMaxDrafts)), automatic_(automatic) {
-  for (int i = 0; i < kBuckets; ++i)
-    right_by_margin_[size_t(i)] = Fading(kExpected[size_t(i)], kPriorWeight);
-  for (Fading& place : right_by_place_) place = Fading(0.7, kPriorWeight);
+bool DraftCosts::exploring() const { return explored_ < int64_t(kExploredDrafts.size()); }
+
+int64_t DraftCosts::drafts_to_explore() const { return kExploredDrafts[size_t(explored_)]; }
+
+bool DraftCosts::idle() const {
+  constexpr int64_t kSomeTime = 8;
+  return !exploring() && idle_steps_ >= kSomeTime;
 }
 
-int DraftLength::bucket(float margin) {
-  int index = 0;
-  while (index < int(kMargins.size()) && margin >= kMargins[size_t(index)]) ++index;
-  return index;
-}
-
-bool DraftLength::exploring() const { return explored_ < int64_t(kExploredDrafts.size()); }
-
-double DraftLength::tokens_per_second() const {
+double DraftCosts::tokens_per_second() const {
   return tokens_.mean() / std::max(seconds_.mean(), 1e-12);
 }
 
-void DraftLength::begin_step() {
-  made_ = 0;
-  chance_ = 1;
+double DraftCosts::of_drafting() const {
+  return tokens_per_second() * (draft_seconds_.mean() + verify_time_.slope());
 }
 
-bool DraftLength::wants_another() const {
-  if (made_ >= most_) return false;
-  if (!automatic_) return true;
-  if (exploring()) return made_ < kExploredDrafts[size_t(explored_)];
-  const double chance = chance_ * right_by_place_[size_t(made_)].mean();
-  return chance > tokens_per_second() * (draft_seconds_.mean() + verify_time_.slope());
-}
+double DraftCosts::of_verifying() const { return tokens_per_second() * verify_time_.slope(); }
 
-bool DraftLength::drafted(float margin) {
-  buckets_[size_t(made_)] = bucket(margin);
-  chance_ *= right_by_margin_[size_t(buckets_[size_t(made_)])].mean();
-  ++made_;
-  if (!automatic_ || exploring()) return true;
-  return chance_ > tokens_per_second() * verify_time_.slope();
-}
-
-void DraftLength::end_step(const Outcome& outcome) {
+void DraftCosts::end_step(const DraftOutcome& outcome) {
   const bool explored = exploring();
   if (explored) ++explored_;
   idle_steps_ = outcome.made > 0 ? 0 : idle_steps_ + 1;
   if (idle_steps_ >= kExploreAfter) {
     idle_steps_ = 0;
     explored_ = kExploreAgainFrom;
-  }
-  for (int64_t i = 0; i < std::min(outcome.verified, outcome.right + 1); ++i) {
-    const double right = i < outcome.right ? 1 : 0;
-    right_by_margin_[size_t(buckets_[size_t(i)])].add(right, kKeepChance);
-    right_by_place_[size_t(i)].add(right, kKeepChance);
   }
   const double seconds = outcome.draft_seconds + outcome.verify_seconds;
   if (warm_steps_ < kWarmSteps) {
@@ -106,9 +111,36 @@ void DraftLength::end_step(const Outcome& outcome) {
   }
   if (!explored && seconds > kOutlier * seconds_.mean()) return;
   if (outcome.made > 0) draft_seconds_.add(outcome.draft_seconds / double(outcome.made), kKeepTime);
-  verify_time_.add(double(outcome.verified + 1), outcome.verify_seconds);
-  tokens_.add(double(outcome.right + 1), kKeepTime);
+  verify_time_.add(double(outcome.verified + outcome.sequences), outcome.verify_seconds);
+  tokens_.add(double(outcome.right + outcome.sequences), kKeepTime);
   seconds_.add(seconds, kKeepTime);
+}
+
+bool wants_another(const DraftChances& chances, const DraftCosts& costs) {
+  if (costs.exploring()) return chances.made() < costs.drafts_to_explore();
+  return chances.another_right() > costs.of_drafting();
+}
+
+bool worth_verifying(const DraftChances& chances, const DraftCosts& costs) {
+  return costs.exploring() || chances.all_right() > costs.of_verifying();
+}
+
+DraftLength::DraftLength(int64_t most, bool automatic)
+    : most_(std::min(most, DraftChances::kMostDrafts)), automatic_(automatic) {}
+
+bool DraftLength::wants_another() const {
+  if (chances_.made() >= most_) return false;
+  return !automatic_ || slip::wants_another(chances_, costs_);
+}
+
+bool DraftLength::drafted(float margin) {
+  chances_.drafted(margin);
+  return !automatic_ || worth_verifying(chances_, costs_);
+}
+
+void DraftLength::end_step(const Outcome& outcome) {
+  chances_.end_step(outcome.verified, outcome.right);
+  costs_.end_step(outcome);
 }
 
 }  // namespace slip

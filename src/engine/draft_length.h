@@ -16,45 +16,78 @@
 
 namespace slip {
 
-class DraftLength {
+// A mean in which old samples fade.
+class FadingMean {
  public:
-  // A fixed number of drafts.
-  static DraftLength fixed(int64_t drafts) { return DraftLength(drafts, false); }
-  // At most `most`, chosen for each step.
-  static DraftLength automatic(int64_t most) { return DraftLength(most, true); }
-
-  int64_t most() const { return most_; }
-
-  // Before each step; then wants_another() before each draft, and drafted() after it with how far
-  // its logit is above the next best. When drafted() says no, that draft is not worth verifying.
-  void begin_step();
-  bool wants_another() const;
-  bool drafted(float margin);
-
-  // What came of the step: how many of the verified drafts were right, and what it took.
-  struct Outcome {
-    int64_t made = 0;      // drafts made
-    int64_t verified = 0;  // of which verified
-    int64_t right = 0;     // of which right
-    double draft_seconds = 0;
-    double verify_seconds = 0;
-  };
-  void end_step(const Outcome& outcome);
+  explicit FadingMean(double prior = 0, double weight = 0)
+      : sum_(prior * weight), weight_(weight) {}
+  void add(double value, double keep);
+  double mean() const { return weight_ > 0 ? sum_ / weight_ : 0; }
+  bool empty() const { return weight_ == 0; }
 
  private:
-  DraftLength(int64_t most, bool automatic);
+  double sum_, weight_;
+};
 
-  // A mean in which old samples fade.
-  class Fading {
-   public:
-    explicit Fading(double prior = 0, double weight = 0) : sum_(prior * weight), weight_(weight) {}
-    void add(double value, double keep);
-    double mean() const { return weight_ > 0 ? sum_ / weight_ : 0; }
+// How often the drafts of one text are right.
+class DraftChances {
+ public:
+  DraftChances();
 
-   private:
-    double sum_, weight_;
-  };
+  void begin_step();
+  // A draft was made, its logit so far above the next best.
+  void drafted(float margin);
 
+  int64_t made() const { return made_; }
+  // Chance that all drafts so far are right, and that another one will be as well.
+  double all_right() const { return chance_; }
+  double another_right() const { return chance_ * right_by_place_[size_t(made_)].mean(); }
+
+  // Of the drafts of this step so many were verified, and so many of them were right.
+  void end_step(int64_t verified, int64_t right);
+
+  static constexpr int64_t kMostDrafts = 16;
+
+ private:
+  static constexpr int kBuckets = 8;
+  static int bucket(float margin);
+
+  // Of the step being built.
+  int64_t made_ = 0;
+  double chance_ = 1;
+  std::array<int, kMostDrafts> buckets_{};
+
+  std::array<FadingMean, kBuckets> right_by_margin_;
+  std::array<FadingMean, kMostDrafts> right_by_place_;  // given that those before were right
+};
+
+// What came of a step: how many of the verified drafts were right, and what it took.
+struct DraftOutcome {
+  int64_t made = 0;      // drafts made
+  int64_t verified = 0;  // of which verified
+  int64_t right = 0;     // of which right
+  double draft_seconds = 0;
+  double verify_seconds = 0;
+  int64_t sequences = 1;  // that took part in the step
+};
+
+// What steps take, with drafts and without.
+class DraftCosts {
+ public:
+  // Times must be learnt first: so many drafts are to be made, if any number is.
+  bool exploring() const;
+  int64_t drafts_to_explore() const;
+  // No drafts have been made for some time: they did not pay.
+  bool idle() const;
+
+  // What drafting and verifying one more token, or only the latter, takes, in tokens that the same
+  // time would yield otherwise.
+  double of_drafting() const;
+  double of_verifying() const;
+
+  void end_step(const DraftOutcome& outcome);
+
+ private:
   // seconds = fixed + rows * each, fitted to recent steps.
   class Line {
    public:
@@ -68,27 +101,44 @@ class DraftLength {
 
   double tokens_per_second() const;
 
-  static constexpr int kMaxDrafts = 16;
-  static constexpr int kBuckets = 8;
-  static int bucket(float margin);
-  bool exploring() const;
-
-  int64_t most_;
-  bool automatic_;
   int64_t explored_ = 0;    // steps of the current exploration; beyond its end: none
   int64_t idle_steps_ = 0;  // since a draft was made
   int64_t warm_steps_ = 0;  // the first steps find caches cold and memory untouched: not timed
-
-  // Of the step being built.
-  int64_t made_ = 0;
-  double chance_ = 1;
-  std::array<int, kMaxDrafts> buckets_{};
-
-  std::array<Fading, kBuckets> right_by_margin_;
-  std::array<Fading, kMaxDrafts> right_by_place_;  // given that those before were right
   Line verify_time_;
-  Fading draft_seconds_;     // of one draft
-  Fading tokens_, seconds_;  // of a step
+  FadingMean draft_seconds_;     // of one draft
+  FadingMean tokens_, seconds_;  // of a step
 };
+
+// Both, for one text at a time.
+class DraftLength {
+ public:
+  // A fixed number of drafts.
+  static DraftLength fixed(int64_t drafts) { return DraftLength(drafts, false); }
+  // At most `most`, chosen for each step.
+  static DraftLength automatic(int64_t most) { return DraftLength(most, true); }
+
+  int64_t most() const { return most_; }
+
+  // Before each step; then wants_another() before each draft, and drafted() after it with how far
+  // its logit is above the next best. When drafted() says no, that draft is not worth verifying.
+  void begin_step() { chances_.begin_step(); }
+  bool wants_another() const;
+  bool drafted(float margin);
+
+  using Outcome = DraftOutcome;
+  void end_step(const Outcome& outcome);
+
+ private:
+  DraftLength(int64_t most, bool automatic);
+
+  int64_t most_;
+  bool automatic_;
+  DraftChances chances_;
+  DraftCosts costs_;
+};
+
+// The same decisions for a text that shares its steps, and with them their costs, with others.
+bool wants_another(const DraftChances& chances, const DraftCosts& costs);
+bool worth_verifying(const DraftChances& chances, const DraftCosts& costs);
 
 }  // namespace slip

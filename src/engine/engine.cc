@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/batch_drafter.h"
 #include "engine/mtp_drafter.h"
 
 namespace slip {
@@ -17,10 +18,18 @@ EngineOptions settle(const ModelSource& source, EngineOptions options, const Ops
         options.max_drafts);
   if (!source.has_mtp()) options.max_drafts = 0;
   if (options.max_rows == 0) options.max_rows = ops.prompt_rows();
+  // Every sequence has a row in every step.
+  const int64_t sequences = options.memory.sequences;
+  options.max_rows = std::max(options.max_rows, sequences == 0 ? kMostSequences : sequences);
   if (options.max_drafts > 0) {
     options.with_mtp = true;
     options.memory.record_rows = options.max_drafts + 1;
     options.logit_rows = std::max(options.logit_rows, options.max_drafts + 1);
+    if (sequences != 1) {
+      const int64_t draft_rows = kDraftingSequences * options.max_drafts;
+      options.logit_rows = std::max(options.logit_rows, draft_rows);
+      options.max_rows += draft_rows;
+    }
   }
   return options;
 }
@@ -39,7 +48,16 @@ Result<MemoryPlan> plan_settled(const ModelSource& source, const EngineOptions& 
   if (model.info.has_mtp) values += options.max_rows * model.info.hidden;
   if (drafts(model.info, options)) values += MtpDrafter::values(model.info, options.max_rows);
   model.activation_bytes += uint64_t(values) * sizeof(float);
-  return plan_memory(model, options.memory, ops.memory().free_bytes());
+  MemoryRequest request = options.memory;
+  if (request.sequences != 1) {
+    const auto row = uint64_t(model.info.vocabulary) * sizeof(float);  // of logits
+    request.bytes_per_running = row;
+    if (drafts(model.info, options)) {
+      request.bytes_per_running += row;
+      request.bytes_per_slot = BatchDrafter::bytes_per_sequence(model.info);
+    }
+  }
+  return plan_memory(model, request, ops.memory().free_bytes());
 }
 
 }  // namespace
@@ -62,9 +80,11 @@ Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
                               engine->plan_.cache_size(), ops.memory());
   const ModelInfo& info = engine->model_->info();
   engine->max_drafts_ = drafts(info, options) ? options.max_drafts : 0;
+  engine->invariant_rows_ = ops.invariant_rows();
   engine->memory_ = &ops.memory();
   engine->ids_ = Tensor(ops.memory(), DType::i32, {options.max_rows});
-  engine->logits_ = Logits(ops.memory(), options.logit_rows, info.vocabulary);
+  const int64_t shared_rows = engine->sequences() > 1 ? engine->sequences() : 0;
+  engine->logits_ = Logits(ops.memory(), options.logit_rows + shared_rows, info.vocabulary);
   if (info.has_mtp) engine->hidden_ = HostRows(ops.memory(), options.max_rows, info.hidden);
   return engine;
 }

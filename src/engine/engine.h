@@ -16,11 +16,14 @@ struct EngineOptions {
   bool with_mtp = false;
   int64_t max_drafts = 0;  // tokens that one step may draft; 0: no drafting
   int64_t max_rows = 0;    // tokens of a prompt that are computed together; 0: as suits the backend
-  int64_t logit_rows = 1;  // rows of logits that one step may produce, drafts aside
+  int64_t logit_rows = 1;  // rows of logits that a step of one sequence may have, drafts aside
 };
 
-// The most tokens that a step may draft.
+// The most tokens that a step may draft for a sequence.
 inline constexpr int64_t kMaxDrafts = 8;
+
+// With several sequences, so many of them may have as many drafts in a step; more have fewer.
+inline constexpr int64_t kDraftingSequences = 4;
 
 class Engine {
  public:
@@ -35,17 +38,26 @@ class Engine {
   Cache& cache() { return *cache_; }
   const MemoryPlan& memory() const { return plan_; }
   int64_t context() const { return plan_.context; }
+  int64_t sequences() const { return plan_.sequences; }
+  int64_t max_rows() const { return model_->max_rows(); }
+  // Rows of a step that may have logits.
+  int64_t logit_rows() const { return logits_.rows(); }
+  // Of the backend: Ops::invariant_rows().
+  int64_t invariant_rows() const { return invariant_rows_; }
 
   // 0 without drafting, and when the model has no layer for it.
   int64_t max_drafts() const { return max_drafts_; }
 
  private:
   friend class Session;
+  friend class StepBatch;
+  friend class BatchDrafter;
 
   Engine() = default;
 
   MemoryPlan plan_;
   int64_t max_drafts_ = 0;
+  int64_t invariant_rows_ = 0;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Cache> cache_;
   Memory* memory_ = nullptr;  // the backend's

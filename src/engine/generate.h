@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/answer.h"
 #include "engine/decoder.h"
 #include "text/tokenizer.h"
 
@@ -19,9 +20,6 @@ struct GenerateRequest {
   std::vector<int32_t> stop_ids;  // end the answer and are not part of it
   std::vector<std::string> stop_strings;
 };
-
-enum class FinishReason { stop_token, stop_string, max_tokens, context_full, cancelled };
-const char* name_of(FinishReason reason);
 
 struct GenerateResult {
   std::vector<int32_t> ids;

@@ -11,7 +11,45 @@ constexpr int64_t kDefaultContext = 8192;
 // Left to the rest of the machine when no budget was given.
 constexpr uint64_t kReserve = uint64_t{512} << 20;
 
-int64_t whole_pages(int64_t positions) { return (positions + kPageLen - 1) / kPageLen * kPageLen; }
+int64_t pages_for(int64_t positions) { return (positions + kPageLen - 1) / kPageLen; }
+int64_t whole_pages(int64_t positions) { return pages_for(positions) * kPageLen; }
+
+// When the number of sequences is left to the plan: each has room for a short conversation, and two
+// states are remembered for each.
+constexpr int64_t kShortContext = 1024;
+constexpr int64_t kCheckpointsPerSequence = 2;
+
+// What one sequence costs beside its pages.
+struct SlotCost {
+  uint64_t running, remembered;
+};
+
+// Divides what is left behind the first sequence and its context.
+void share(MemoryPlan& plan, const MemoryRequest& request, const CacheCost& cost,
+           const SlotCost& slot, uint64_t left) {
+  const int64_t context_pages = pages_for(plan.context);
+  const auto slots = [&] {
+    return uint64_t(plan.sequences - 1) * slot.running +
+           uint64_t(plan.checkpoints) * slot.remembered;
+  };
+  plan.sequences = request.sequences;
+  plan.checkpoints = request.checkpoints;
+  if (request.sequences == 0) {
+    const int64_t short_pages = pages_for(std::min(plan.context, kShortContext));
+    for (plan.sequences = kMostSequences;; plan.sequences /= 2) {
+      plan.checkpoints = kCheckpointsPerSequence * plan.sequences;
+      const int64_t more_pages = std::max<int64_t>(0, plan.sequences * short_pages - context_pages);
+      if (plan.sequences == 1 || slots() + uint64_t(more_pages) * cost.bytes_per_page <= left)
+        break;
+    }
+  }
+  while (plan.checkpoints > 0 && slots() > left) --plan.checkpoints;
+
+  plan.pages = std::max(context_pages, request.pages.value_or(plan.sequences * context_pages));
+  if (request.pages || slots() > left || cost.bytes_per_page == 0) return;
+  plan.pages =
+      std::min(plan.pages, context_pages + int64_t((left - slots()) / cost.bytes_per_page));
+}
 
 }  // namespace
 
@@ -30,7 +68,8 @@ Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& requ
   MemoryPlan plan;
   plan.budget = request.budget.value_or(available > kReserve ? available - kReserve : 0);
   plan.weights = model.weight_bytes;
-  plan.activations = model.activation_bytes;
+  const uint64_t per_running = request.bytes_per_running + request.bytes_per_slot;
+  plan.activations = model.activation_bytes + per_running;
   plan.max_context = model.info.max_context;
   plan.cache_format = {.kv = request.kv, .record_rows = request.record_rows};
   SLIP_TRY_STATUS(check_format(model.cache_specs, plan.cache_format));
@@ -60,16 +99,30 @@ Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& requ
   } else {
     plan.context = std::min({kDefaultContext, plan.max_context, affordable});
   }
-  plan.kv = uint64_t(plan.cache_size().pages) * cost.bytes_per_page;
+  const uint64_t first = fixed + uint64_t(pages_for(plan.context)) * cost.bytes_per_page;
+  const SlotCost slot{.running = cost.bytes_per_sequence + per_running,
+                      .remembered = cost.bytes_per_sequence + request.bytes_per_slot};
+  share(plan, request, cost, slot, plan.budget - first);
+  plan.state = uint64_t(plan.sequences + plan.checkpoints) * cost.bytes_per_sequence;
+  plan.activations += uint64_t(plan.sequences - 1) * per_running +
+                      uint64_t(plan.checkpoints) * request.bytes_per_slot;
+  plan.kv = uint64_t(plan.pages) * cost.bytes_per_page;
+  if (plan.total() > plan.budget)
+    return error(plan.sequences, " sequences at once need ", describe_bytes(plan.total()), ", ",
+                 source, describe_bytes(plan.budget), "; allow fewer");
   return plan;
 }
 
 std::string MemoryPlan::describe() const {
   return cat("weights        ", describe_bytes(weights), "\nactivations    ",
              describe_bytes(activations), "\nrecurrent      ", describe_bytes(state),
-             "\nkeys, values   ", describe_bytes(kv), " for ", context, " positions (",
-             name_of(cache_format.kv), ")\ntotal          ", describe_bytes(total()), " of ",
-             describe_bytes(budget), "\n");
+             sequences > 1
+                 ? cat(" for ", sequences, " sequences at once, ", checkpoints, " remembered")
+                 : "",
+             "\nkeys, values   ", describe_bytes(kv), " for ",
+             sequences > 1 ? cat(pages * kPageLen, " positions in all, ") : "", context,
+             sequences > 1 ? " each (" : " positions (", name_of(cache_format.kv),
+             ")\ntotal          ", describe_bytes(total()), " of ", describe_bytes(budget), "\n");
 }
 
 }  // namespace slip

@@ -11,27 +11,42 @@
 
 namespace slip {
 
+// As many sequences as a plan allows at once when it is not told.
+inline constexpr int64_t kMostSequences = 32;
+
 struct MemoryRequest {
   std::optional<uint64_t> budget{};  // bytes; default: what the machine has free, less a reserve
   std::optional<int64_t> context{};  // positions; default: up to 8192, less if it does not fit
   KvRecipe kv{};
   int64_t record_rows = 0;  // rows of a step that may be rejected
+
+  // Sequences that may run at once; 0: as many as suit the memory, with checkpoints.
+  int64_t sequences = 1;
+  // States of earlier texts that may be remembered; taken if they fit.
+  int64_t checkpoints = 0;
+  // Pages that all share; default: up to a whole context for each. Never less than one context.
+  std::optional<int64_t> pages{};
+  // What the engine needs beside the cache for every sequence that may run, and for every sequence
+  // or checkpoint.
+  uint64_t bytes_per_running = 0;
+  uint64_t bytes_per_slot = 0;
 };
 
 struct MemoryPlan {
   uint64_t budget = 0;
   uint64_t weights = 0;
   uint64_t activations = 0;
-  uint64_t state = 0;  // recurrent, one sequence
-  uint64_t kv = 0;     // keys and values of `context` positions
+  uint64_t state = 0;  // recurrent, of all sequences and checkpoints
+  uint64_t kv = 0;     // keys and values of all pages
   int64_t context = 0;
+  int64_t sequences = 1;    // that may run at once
+  int64_t checkpoints = 0;  // states that may be remembered besides
+  int64_t pages = 0;        // shared by all of them
   int64_t max_context = 0;  // the model's
   CacheFormat cache_format;
 
   uint64_t total() const { return weights + activations + state + kv; }
-  CacheSize cache_size() const {
-    return {.sequences = 1, .pages = (context + kPageLen - 1) / kPageLen};
-  }
+  CacheSize cache_size() const { return {.sequences = sequences + checkpoints, .pages = pages}; }
   // Several lines for people.
   std::string describe() const;
 };

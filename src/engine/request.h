@@ -8,6 +8,7 @@
 
 #include "engine/decoder.h"
 #include "engine/generate.h"
+#include "engine/logprobs.h"
 #include "grammar/constraint.h"
 
 namespace slip {
@@ -27,11 +28,6 @@ struct Request {
   std::string salt;  // what is remembered of a prompt is shared among requests of one salt
   bool reuse_prefix = true;
   bool draft = true;  // changes the speed, never the answer
-};
-
-struct TokenLogprob {
-  int32_t id;
-  float logprob;
 };
 
 // One token of the answer. `text` is what became certain with it: maybe nothing yet, always whole
@@ -59,7 +55,7 @@ struct RequestSummary {
 };
 
 // Called on the service's thread, which computes nothing meanwhile: be quick, and do not call the
-// service from here except cancel().
+// service from here except submit() and cancel().
 class RequestListener {
  public:
   virtual ~RequestListener() = default;

@@ -37,6 +37,29 @@ int32_t first_largest(std::span<const float> values) {
 
 }  // namespace
 
+bool TokenFilter::allows(int32_t id) const {
+  if (constraint && !constraint->allows(id)) return false;
+  return std::ranges::find(banned, id) == banned.end();
+}
+
+void TokenFilter::apply(std::span<float> logits) const {
+  const auto is_banned = [&](size_t id) {
+    return std::ranges::find(banned, int32_t(id)) != banned.end();
+  };
+  if (!constraint) {
+    for (const int32_t id : banned)
+      if (id >= 0 && size_t(id) < logits.size()) logits[size_t(id)] = -INFINITY;
+    return;
+  }
+  const TokenSet& allowed = constraint->allowed();
+  bool others = banned.empty();
+  for (size_t id = 0; id < logits.size() && !others; ++id)
+    others = allowed.contains(int32_t(id)) && !is_banned(id);
+  for (size_t id = 0; id < logits.size(); ++id)
+    if (!allowed.contains(int32_t(id)) || (others && !banned.empty() && is_banned(id)))
+      logits[id] = -INFINITY;
+}
+
 Sampler::Sampler(const SamplingOptions& options, int64_t vocabulary, int64_t usable)
     : options_(options),
       usable_(std::min(usable, vocabulary)),
@@ -62,6 +85,23 @@ int32_t Sampler::next(std::span<float> logits) {
 int32_t Sampler::next(const LogitRow& logits) {
   const std::optional<Peak> peak = deciding_peak(logits);
   return peak ? remember(peak->id) : next(logits.values());
+}
+
+int32_t Sampler::next(const LogitRow& logits, const TokenFilter& filter) {
+  if (options_.greedy()) {
+    // Mostly the best token is a right one, and the set of all need not be made.
+    const std::optional<Peak> peak = deciding_peak(logits);
+    if (peak && filter.allows(peak->id)) return remember(peak->id);
+  }
+  const std::span<float> values = logits.values();
+  adjust(values);
+  const auto usable = values.first(size_t(usable_));
+  if (options_.greedy()) {
+    const int32_t best = first_largest(usable);
+    if (filter.allows(best)) return remember(best);
+  }
+  filter.apply(usable);
+  return remember(choose(usable, chosen_));
 }
 
 int32_t Sampler::remember(int32_t id) {
@@ -122,6 +162,8 @@ void Sampler::adjust(std::span<float> logits) const {
 
 int32_t Sampler::draw(std::span<const float> logits, int64_t index) {
   keep_top_k(logits);
+  // What a filter has put out of reach must not be drawn, not even by rounding.
+  while (candidates_.size() > 1 && candidates_.back().value == -INFINITY) candidates_.pop_back();
   const float peak = candidates_.front().value;
   double total = 0;
   for (Candidate& candidate : candidates_) {

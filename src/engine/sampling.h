@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/logits.h"
+#include "grammar/constraint.h"
 
 namespace slip {
 
@@ -25,6 +26,17 @@ struct SamplingOptions {
   bool greedy() const { return temperature <= 0; }
 };
 
+// What may not be chosen at one place. Where a constraint leaves banned tokens alone, they stay.
+struct TokenFilter {
+  Constraint* constraint = nullptr;
+  std::span<const int32_t> banned{};
+
+  bool empty() const { return !constraint && banned.empty(); }
+  bool allows(int32_t id) const;
+  // Puts everything else out of reach.
+  void apply(std::span<float> logits) const;
+};
+
 // The state of one request's sampling. The i-th token depends on the logits, the options, the
 // history and (seed, i) alone, so a request gives the same answer alone and in a batch.
 class Sampler {
@@ -37,6 +49,8 @@ class Sampler {
   // Chooses from `logits` [vocabulary], which it may change, and remembers the choice.
   int32_t next(std::span<float> logits);
   int32_t next(const LogitRow& logits);
+  // The same among the tokens that the filter allows.
+  int32_t next(const LogitRow& logits, const TokenFilter& filter);
 
   // What next() would choose from `logits` if it were `ahead` tokens further on: drafts made with
   // the random numbers of the tokens they stand for are right more often. Changes `logits`,

@@ -36,6 +36,7 @@ std::string StopStrings::push(std::string_view text) {
   }
   if (end != std::string::npos) {
     matched_ = true;
+    found_ = held_.substr(begin, end - begin);
     held_.resize(begin);
     return std::exchange(held_, {});
   }

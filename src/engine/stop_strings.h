@@ -19,10 +19,12 @@ class StopStrings {
   std::string finish();
 
   bool matched() const { return matched_; }
+  const std::string& found() const { return found_; }  // the stop string that matched
 
  private:
   std::vector<std::string> stops_;
   std::string held_;
+  std::string found_;
   bool matched_ = false;
 };
 

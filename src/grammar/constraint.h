@@ -18,6 +18,7 @@ class TokenSet {
     return size_t(id) / 64 < words_.size() && words_[size_t(id) / 64] >> (id % 64) & 1;
   }
   void add(int32_t id) { words_[size_t(id) / 64] |= uint64_t(1) << (id % 64); }
+  void remove(int32_t id) { words_[size_t(id) / 64] &= ~(uint64_t(1) << (id % 64)); }
   void clear() { words_.assign(words_.size(), 0); }
   int64_t size() const;
   const std::vector<uint64_t>& words() const { return words_; }

@@ -5,6 +5,7 @@
 // depend on how many rows, or which, are computed beside it.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -68,6 +69,10 @@ class Ops {
 
   // Rows of a prompt that are best computed together.
   virtual int64_t prompt_rows() const { return 512; }
+
+  // In steps of up to so many rows, a row's bits do not depend on the rows beside it, nor on how
+  // its text was cut into steps. Longer steps are prompts and may be computed in another way.
+  virtual int64_t invariant_rows() const { return std::numeric_limits<int64_t>::max(); }
 
   // Scratch for steps of this size; scratch_bytes() is what reserve() will take.
   virtual size_t scratch_bytes(const StepLimits& limits) const = 0;

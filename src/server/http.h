@@ -2,6 +2,7 @@
 // may be given later, in pieces and from another thread. http_server.h does the sockets.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +21,12 @@ struct HttpRequest {
   std::string body;
   std::string id;    // for logs and x-request-id
   std::string salt;  // differs between API keys
+};
+
+// What answers cost, for the log line of their request.
+struct TokenUsage {
+  int64_t prompt = 0, cached = 0, generated = 0;
+  double decode_seconds = 0;
 };
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
@@ -43,6 +50,9 @@ class HttpReply {
                      const HttpHeaders& headers = {}) = 0;
   virtual void write(std::string piece) = 0;
   virtual void end() = 0;
+
+  // Before the last reference is dropped, which is when the request is logged; several add up.
+  virtual void add_usage(const TokenUsage& /*usage*/) {}
 };
 
 std::string_view reason_phrase(int status);

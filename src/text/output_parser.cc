@@ -7,8 +7,8 @@
 
 namespace slip {
 
-OutputParser::OutputParser(bool starts_in_reasoning, const JsonArray& tools)
-    : mode_(starts_in_reasoning ? Mode::reasoning : Mode::start), calls_(tools) {}
+OutputParser::OutputParser(bool starts_in_reasoning, const JsonArray& tools, Calls calls)
+    : mode_(starts_in_reasoning ? Mode::reasoning : Mode::start), meaning_(calls), calls_(tools) {}
 
 std::vector<OutputEvent> OutputParser::feed(std::string_view new_text) {
   pending_.erase(0, at_);
@@ -64,7 +64,9 @@ bool OutputParser::run_reasoning(bool final, std::vector<OutputEvent>& events) {
 }
 
 bool OutputParser::run_content(bool final, std::vector<OutputEvent>& events) {
-  const Tags tags = {"</think>", "<tool_call>", "<function=", "</tool_call>"};
+  static const Tags kAll = {"</think>", "<tool_call>", "<function=", "</tool_call>"};
+  static const Tags kNoCalls = {"</think>"};
+  const Tags tags = meaning_ == Calls::parsed ? kAll : kNoCalls;
   const FoundTag found = find_first_tag(rest(), tags);
   const bool none = found.tag.empty();
   const size_t length = none && !final ? undecided_from(rest(), tags) : found.at;

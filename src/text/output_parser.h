@@ -13,15 +13,21 @@ namespace slip {
 
 class OutputParser {
  public:
+  // For those who offered no tools, what looks like a call of one is content.
+  enum class Calls { parsed, as_content };
+
   // `starts_in_reasoning`: the prompt ended with an open <think>. The schemas of `tools` decide
   // which type a tool call's values get.
-  OutputParser(bool starts_in_reasoning, const JsonArray& tools);
+  OutputParser(bool starts_in_reasoning, const JsonArray& tools, Calls calls = Calls::parsed);
 
   // Text that could still turn out to be a tag, or white space before a tool call, is held back.
   std::vector<OutputEvent> feed(std::string_view new_text);
 
   // Everything that was held back. Call once, at the end.
   std::vector<OutputEvent> finish();
+
+  // What was fed last is, or may still become, part of the model's thoughts.
+  bool in_reasoning() const { return mode_ == Mode::reasoning; }
 
  private:
   enum class Mode { start, reasoning, content, tool_call };
@@ -37,6 +43,7 @@ class OutputParser {
   std::string_view rest() const { return std::string_view(pending_).substr(at_); }
 
   Mode mode_;
+  Calls meaning_;
   ToolCallParser calls_;
   std::string pending_;  // text not yet decided begins at at_
   size_t at_ = 0;

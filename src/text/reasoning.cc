@@ -12,4 +12,9 @@ ReasoningPiece next_reasoning(std::string_view text, bool final) {
   return {.length = found.at, .skip = found.tag.size(), .ended = found.tag == "</think>"};
 }
 
+bool ends_in_thoughts(std::string_view prompt) {
+  const size_t last = prompt.find_last_not_of(" \n\t");
+  return last != std::string_view::npos && prompt.substr(0, last + 1).ends_with("<think>");
+}
+
 }  // namespace slip

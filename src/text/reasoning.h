@@ -18,4 +18,7 @@ struct ReasoningPiece {
 // skipped. A tag that may still be incomplete is left unless `final`.
 ReasoningPiece next_reasoning(std::string_view text, bool final);
 
+// Whether a prompt ends inside the model's thoughts: the answer then begins with them.
+bool ends_in_thoughts(std::string_view prompt);
+
 }  // namespace slip

@@ -377,6 +377,41 @@ TEST(Cache, AForkAtTheEndOfAPageTakesNoPage) {
   EXPECT_EQ(cache.length(to), kPageLen);
 }
 
+TEST(Cache, PagesOfUnsettledPositionsAreNotShared) {
+  Cache cache(kSpecs, kF32, {.sequences = 2, .pages = 8});
+  const SequenceId from = cache.open().value();
+  ASSERT_TRUE(cache.extend(from, 3 * kPageLen, Cache::Rows::certain).ok());
+  cache.commit(from, 3 * kPageLen);
+  const std::vector<int32_t> pages = pages_of(cache, from);
+  const View keys = cache.layer(1).kv.keys;
+  for (const int32_t page : pages) fill(keys, page, 1, page + 1);
+  for (const auto& [unsettled, shared] : {std::pair(0, 3), {1, 2}, {64, 2}, {65, 1}, {500, 0}}) {
+    const SequenceId to = cache.fork(from, unsettled).value();
+    const std::vector<int32_t> copied = pages_of(cache, to);
+    ASSERT_EQ(copied.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(copied[i] == pages[i], int(i) < shared) << unsettled << " unsettled, page " << i;
+      EXPECT_TRUE(is_filled(keys, copied[i], 1, pages[i] + 1));
+    }
+    cache.close(to);
+  }
+}
+
+TEST(Cache, TrimReturnsPagesThatHoldNothing) {
+  Cache cache(kSpecs, kF32, {.sequences = 1, .pages = 8});
+  const SequenceId id = cache.open().value();
+  ASSERT_TRUE(cache.extend(id, kPageLen + 1, Cache::Rows::certain).ok());
+  cache.commit(id, kPageLen + 1);
+  ASSERT_TRUE(cache.reserve(id, 6 * kPageLen).ok());
+  EXPECT_EQ(cache.free_pages(), 2);
+  cache.trim(id);
+  EXPECT_EQ(cache.free_pages(), 6);
+  EXPECT_EQ(cache.length(id), kPageLen + 1);
+  EXPECT_EQ(cache.free_sequences(), 0);
+  cache.close(id);
+  EXPECT_EQ(cache.free_sequences(), 1);
+}
+
 TEST(Cache, SharedPagesAreFreeWhenTheLastHolderIsGone) {
   Cache cache(kSpecs, kF32, {.sequences = 3, .pages = 6});
   const SequenceId a = cache.open().value();

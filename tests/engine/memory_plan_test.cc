@@ -92,12 +92,86 @@ TEST(MemoryPlan, HalvesKeysAndValuesInBf16) {
   EXPECT_EQ(plan.total(), plan.budget);
 }
 
+TEST(MemoryPlan, ManySequencesShareWhatIsLeft) {
+  // Pages for two contexts beside the state of all: what is asked for, then pages.
+  const MemoryPlan plan = plan_memory(model_plan(),
+                                      {.budget = kFixed + 20 * kPage + 7 * kMb,
+                                       .context = 640,
+                                       .sequences = 4,
+                                       .checkpoints = 4},
+                                      0)
+                              .value();
+  EXPECT_EQ(plan.sequences, 4);
+  EXPECT_EQ(plan.checkpoints, 4);
+  EXPECT_EQ(plan.state, 8 * kMb);
+  EXPECT_EQ(plan.pages, 20);
+  EXPECT_EQ(plan.total(), plan.budget);
+  EXPECT_EQ(plan.cache_size().sequences, 8);
+  for (const char* part :
+       {"4 sequences at once", "4 remembered", "1280 positions in all, 640 each"})
+    EXPECT_THAT(plan.describe(), ::testing::HasSubstr(part));
+}
+
+TEST(MemoryPlan, PagesAreNeverMoreThanTheSequencesCanFillOrFewerThanOneNeeds) {
+  const auto pages = [](std::optional<int64_t> asked) {
+    return plan_memory(
+               model_plan(),
+               {.budget = uint64_t{1} << 40, .context = 640, .sequences = 3, .pages = asked}, 0)
+        .value()
+        .pages;
+  };
+  EXPECT_EQ(pages(std::nullopt), 30);
+  EXPECT_EQ(pages(12), 12);
+  EXPECT_EQ(pages(2), 10);
+}
+
+TEST(MemoryPlan, CheckpointsGiveWayToSequences) {
+  const MemoryRequest request{
+      .budget = kFixed + 10 * kPage + 3 * kMb, .context = 640, .sequences = 2, .checkpoints = 50};
+  const MemoryPlan plan = plan_memory(model_plan(), request, 0).value();
+  EXPECT_EQ(plan.sequences, 2);
+  EXPECT_EQ(plan.checkpoints, 2);
+  MemoryRequest many = request;
+  many.sequences = 6;
+  expect_error(plan_memory(model_plan(), many, 0), {"6 sequences at once", "allow fewer"});
+}
+
+TEST(MemoryPlan, ChoosesHowManySequencesSuitTheMemory) {
+  const auto plan = [](uint64_t budget) {
+    return plan_memory(model_plan(), {.budget = budget, .context = 1024, .sequences = 0}, 0)
+        .value();
+  };
+  EXPECT_EQ(plan(uint64_t{1} << 40).sequences, kMostSequences);
+  EXPECT_EQ(plan(uint64_t{1} << 40).checkpoints, 2 * kMostSequences);
+  EXPECT_EQ(plan(kFixed + 16 * kPage).sequences, 1);
+  const MemoryPlan some = plan(kFixed + 5 * 16 * kPage);
+  EXPECT_EQ(some.sequences, 4);
+  EXPECT_LE(some.total(), some.budget);
+}
+
 TEST(MemoryPlan, TheMachineHasMemory) { EXPECT_GT(host_memory().free_bytes(), 1u << 20); }
 
 TEST(MemoryPlan, DescribesBytes) {
   EXPECT_EQ(describe_bytes(0), "0.0 MB");
   EXPECT_EQ(describe_bytes(456'700'000), "456.7 MB");
   EXPECT_EQ(describe_bytes(12'340'000'000), "12.34 GB");
+}
+
+TEST(MemoryPlan, ForManyIsWhatLoadingTakesToo) {
+  ThreadPool pool(2);
+  const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
+  const ModelSource source = ModelSource::open(minnow_folder()).value();
+  EngineOptions options;
+  options.max_drafts = 3;
+  options.memory.context = 300;
+  options.memory.sequences = 5;
+  options.memory.checkpoints = 6;
+  const MemoryPlan planned = Engine::plan(source, options, *ops).value();
+  const std::unique_ptr<Engine> engine = Engine::load(source, options, *ops, pool, {}).value();
+  EXPECT_EQ(engine->cache().bytes(), planned.state + planned.kv);
+  EXPECT_EQ(engine->cache().sequences(), 11);
+  EXPECT_EQ(engine->cache().pages(), 25);
+  EXPECT_GE(engine->logit_rows(), 5 + 3);
 }
 
 // What is planned is what is made.

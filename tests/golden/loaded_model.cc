@@ -72,6 +72,9 @@ LoadedModel::LoadedModel(const std::filesystem::path& folder, const Backend& bac
   EngineOptions engine;
   engine.memory.context = options.context;
   engine.memory.kv = options.kv;
+  engine.memory.sequences = options.sequences;
+  engine.memory.checkpoints = options.checkpoints;
+  engine.memory.pages = options.pages;
   engine.with_mtp = options.with_mtp;
   engine.max_drafts = options.max_drafts;
   engine.max_rows = options.max_rows;

@@ -51,6 +51,9 @@ struct LoadedOptions {
   int64_t max_rows = 256;
   int64_t max_drafts = 0;
   KvRecipe kv{};
+  int64_t sequences = 1;
+  int64_t checkpoints = 0;
+  std::optional<int64_t> pages{};
 };
 
 class LoadedModel {

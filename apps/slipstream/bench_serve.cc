@@ -1,0 +1,96 @@
+// bench serve: how a server, ours or another that speaks OpenAI's API, holds up under many users.
+#include <cstdio>
+#include <random>
+
+#include "base/files.h"
+#include "bench_serve_report.h"
+#include "environment.h"
+#include "verb.h"
+
+namespace slip {
+namespace {
+
+class BenchServe : public Verb {
+ public:
+  BenchServe()
+      : flags_("bench serve",
+               "Measure a running server: latencies and tokens per second by users") {
+    flags_.option("--url", &url_, "URL", "Where it is");
+    flags_.option("-m,--model", &model_, "NAME", "Without it the first that the server lists");
+    flags_.option("-u,--users", &users_, "N,...", "Users at once, one measurement for each number");
+    flags_.option("-r,--repeat", &rounds_, "N", "Questions that each user asks");
+    flags_.option("-p,--prompt-tokens", &prompt_tokens_, "N", "Length of prompts, nearly");
+    flags_.option("-n,--new-tokens", &new_tokens_, "N", "Length of answers");
+    flags_.option("--temperature", &temperature_, "T", "Of the answers");
+    flags_.option("--conversations", &conversations_, "N",
+                  "Conversations of two turns, to see what the server remembers; 0: none");
+    flags_.option("--seed", &seed_, "N", "Of the prompts; without it they are new every time");
+    flags_.flag("--json", &json_, "Print JSON instead of a table");
+    flags_.option("--save", &save_, "FILE", "Also write the JSON to this file");
+    flags_.option("--svg", &svg_, "FILE", "Draw a picture of it");
+    flags_.footer(
+        "The server's API key, if it asks for one, is read from SLIPSTREAM_API_KEY.\n"
+        "Example: slipstream bench serve --url http://localhost:8080 -u 1,2,4,8 --svg users.svg");
+  }
+  Flags& flags() override { return flags_; }
+
+  Result<int> run() override {
+    SLIP_TRY(const std::vector<int64_t> users, parse_counts(users_, 1));
+    if (users.empty()) return error("--users names no number of users");
+    if (rounds_ < 1 || prompt_tokens_ < 1 || new_tokens_ < 2)
+      return error("--repeat and --prompt-tokens must be at least 1, --new-tokens at least 2");
+    LoadSettings settings;
+    SLIP_TRY(settings.server, ServerUrl::parse(url_));
+    settings.api_key = user_environment().api_key;
+    settings.model = model_;
+    if (model_.empty()) {
+      SLIP_TRY(settings.model, first_model(settings.server, settings.api_key));
+    }
+    settings.max_tokens = new_tokens_;
+    settings.temperature = temperature_;
+    uint64_t seed = seed_ ? uint64_t(*seed_) : std::random_device()();
+
+    const Result<int64_t> words = words_for(settings, prompt_tokens_, seed);
+    if (!words.ok()) return error(url_, ": ", words.failure().message);
+    settings.prompt_words = words.value();
+    seed += 2;
+    ServeReport report{.url = url_,
+                       .model = settings.model,
+                       .prompt_tokens = prompt_tokens_,
+                       .max_tokens = new_tokens_,
+                       .rows = {},
+                       .prefix = {}};
+    int64_t failures = 0;
+    for (const int64_t count : users) {
+      report.rows.push_back(row_of(run_load(settings, count, rounds_, seed++)));
+      const ServeRow& row = report.rows.back();
+      failures += row.failures;
+      std::fprintf(stderr, "%lld users: %.1f tok/s\n", static_cast<long long>(count), row.total);
+    }
+    if (conversations_ > 0) {
+      std::vector<Turns> all;
+      for (int64_t i = 0; i < conversations_; ++i) all.push_back(ask_twice(settings, seed++));
+      report.prefix = row_of(all);
+      failures += report.prefix->failures;
+    }
+    const std::string json = dump_json(report.json(), 2) + "\n";
+    std::fputs(json_ ? json.c_str() : report.table().c_str(), stdout);
+    if (!save_.empty()) SLIP_TRY_STATUS(write_file_atomically(save_, json));
+    if (!svg_.empty()) SLIP_TRY_STATUS(write_file_atomically(svg_, report.svg()));
+    return failures > 0 ? 1 : 0;
+  }
+
+ private:
+  Flags flags_;
+  std::string url_ = "http://127.0.0.1:8080", model_, users_ = "1,2,4,8", save_, svg_;
+  int64_t rounds_ = 3, prompt_tokens_ = 256, new_tokens_ = 128, conversations_ = 3;
+  std::optional<int64_t> seed_;
+  double temperature_ = 0;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_bench_serve_verb() { return std::make_unique<BenchServe>(); }
+
+}  // namespace slip

@@ -1,0 +1,207 @@
+#include "bench_serve_load.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace slip {
+namespace {
+
+// Plain words: random tokens would make drafts look useless.
+constexpr std::array<const char*, 48> kWords = {
+    "the",    "old",   "cat",    "walked",  "over",  "a",      "small", "bridge", "and",   "saw",
+    "two",    "birds", "near",   "river",   "when",  "rain",   "began", "to",     "fall",  "on",
+    "green",  "hills", "people", "talked",  "about", "their",  "long",  "day",    "in",    "town",
+    "every",  "house", "had",    "windows", "with",  "warm",   "light", "some",   "boats", "moved",
+    "slowly", "under", "stars",  "while",   "music", "played", "far",   "away"};
+
+int64_t integer_at(const JsonObject& object, const char* key) {
+  const Json* value = object.if_contains(key);
+  return value && value->is_number() ? value->to_number<int64_t>() : 0;
+}
+
+const JsonObject* object_at(const JsonObject& object, const char* key) {
+  const Json* value = object.if_contains(key);
+  return value ? value->if_object() : nullptr;
+}
+
+// What a piece of a stream adds to the text.
+std::string text_of(const JsonObject& piece) {
+  const Json* choices = piece.if_contains("choices");
+  const JsonArray* list = choices ? choices->if_array() : nullptr;
+  if (!list || list->empty() || !list->front().is_object()) return "";
+  const JsonObject* delta = object_at(list->front().get_object(), "delta");
+  std::string text;
+  for (const char* key : {"reasoning_content", "reasoning", "content"}) {
+    const Json* part = delta ? delta->if_contains(key) : nullptr;
+    if (part && part->is_string()) text += std::string(part->get_string());
+  }
+  return text;
+}
+
+// Reads the events of one answer into a sample.
+class SampleReader {
+ public:
+  explicit SampleReader(Sample& sample) : sample_(sample) {}
+
+  void add(std::string_view data) {
+    if (data == "[DONE]") return;
+    const Result<Json> parsed = parse_json(data, "event");
+    if (!parsed.ok() || !parsed.value().is_object()) {
+      sample_.failure = "an event is no JSON object";
+      return;
+    }
+    const JsonObject& piece = parsed.value().get_object();
+    if (const Json* failure = piece.if_contains("error")) sample_.failure = dump_json(*failure);
+    if (const std::string text = text_of(piece); !text.empty()) {
+      const double now = clock_.seconds();
+      if (last_) {
+        sample_.gaps.push_back(now - *last_);
+        sample_.decode_seconds = now - sample_.first_token_seconds;
+      } else {
+        sample_.first_token_seconds = now;
+      }
+      last_ = now;
+      sample_.text += text;
+    }
+    if (const JsonObject* usage = object_at(piece, "usage")) {
+      sample_.prompt_tokens = integer_at(*usage, "prompt_tokens");
+      sample_.tokens = integer_at(*usage, "completion_tokens");
+      if (const JsonObject* details = object_at(*usage, "prompt_tokens_details"))
+        sample_.cached_tokens = integer_at(*details, "cached_tokens");
+    }
+    if (const JsonObject* timings = object_at(piece, "timings")) {
+      sample_.drafted = integer_at(*timings, "draft_n");
+      sample_.accepted = integer_at(*timings, "draft_n_accepted");
+    }
+  }
+
+  void finish() {
+    if (!sample_.failure.empty()) return;
+    if (!last_) sample_.failure = "the answer is empty";
+    // Servers that do not count: one piece is usually one token.
+    if (sample_.tokens == 0) sample_.tokens = int64_t(sample_.gaps.size()) + 1;
+  }
+
+ private:
+  Sample& sample_;
+  Stopwatch clock_;
+  std::optional<double> last_;
+};
+
+JsonObject message(const char* role, const std::string& content) {
+  return {{"role", role}, {"content", content}};
+}
+
+}  // namespace
+
+std::string fresh_text(uint64_t seed, int64_t words) {
+  std::mt19937_64 random(seed);
+  std::string text = cat("Story ", seed % 1'000'000, ". ");
+  constexpr int64_t kSentence = 12;
+  for (int64_t i = 0; i < words; ++i) {
+    text += kWords[random() % kWords.size()];
+    text += i % kSentence == kSentence - 1 ? ". " : " ";
+  }
+  return text;
+}
+
+Sample ask(const LoadSettings& settings, const JsonArray& messages) {
+  const JsonObject body{{"model", settings.model},
+                        {"messages", messages},
+                        {"stream", true},
+                        {"stream_options", JsonObject{{"include_usage", true}}},
+                        {"max_tokens", settings.max_tokens},
+                        {"min_tokens", settings.max_tokens},
+                        {"ignore_eos", true},
+                        {"temperature", settings.temperature}};
+  Sample sample;
+  EventReader events;
+  SampleReader reader(sample);
+  const Result<HttpResult> result =
+      call_server(settings.server,
+                  {.method = "POST",
+                   .path = "/v1/chat/completions",
+                   .body = dump_json(body),
+                   .api_key = settings.api_key},
+                  [&](std::string_view piece) {
+                    events.add(piece, [&](std::string_view data) { reader.add(data); });
+                    return true;
+                  });
+  if (!result.ok())
+    sample.failure = result.failure().message;
+  else if (result.value().status != 200)
+    sample.failure =
+        cat("status ", result.value().status, ": ", result.value().body.substr(0, 300));
+  reader.finish();
+  return sample;
+}
+
+Result<int64_t> words_for(const LoadSettings& settings, int64_t tokens, uint64_t seed) {
+  constexpr int64_t kFew = 10, kMany = 110;
+  const Sample few = ask(settings, {message("user", fresh_text(seed, kFew))});
+  const Sample many = ask(settings, {message("user", fresh_text(seed + 1, kMany))});
+  for (const Sample* sample : {&few, &many})
+    if (!sample->failure.empty()) return error(sample->failure);
+  const int64_t difference = many.prompt_tokens - few.prompt_tokens;
+  if (difference <= 0) return tokens;  // the server does not count
+  const int64_t overhead = few.prompt_tokens - difference * kFew / (kMany - kFew);
+  return std::max<int64_t>(1, (tokens - overhead) * (kMany - kFew) / difference);
+}
+
+LoadResult run_load(const LoadSettings& settings, int64_t users, int64_t rounds, uint64_t seed) {
+  LoadResult result;
+  result.users = users;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  const Stopwatch clock;
+  for (int64_t user = 0; user < users; ++user) {
+    threads.emplace_back([&, user] {
+      for (int64_t round = 0; round < rounds; ++round) {
+        const uint64_t own = seed * 1'000'003 + uint64_t(user * rounds + round);
+        const std::string text =
+            fresh_text(own, settings.prompt_words) + "\nGo on with this story.";
+        Sample sample = ask(settings, {message("user", text)});
+        const std::lock_guard lock(mutex);
+        result.samples.push_back(std::move(sample));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  result.seconds = clock.seconds();
+  return result;
+}
+
+Turns ask_twice(const LoadSettings& settings, uint64_t seed) {
+  Turns turns;
+  JsonArray messages{
+      message("user", fresh_text(seed, settings.prompt_words) + "\nGo on with this story.")};
+  turns.first = ask(settings, messages);
+  messages.push_back(message("assistant", turns.first.text));
+  messages.push_back(message("user", "And then?"));
+  turns.second = ask(settings, messages);
+  return turns;
+}
+
+Result<std::string> first_model(const ServerUrl& server, const std::string& api_key) {
+  SLIP_TRY(const HttpResult result,
+           call_server(server, {.path = "/v1/models", .api_key = api_key}));
+  if (result.status != 200)
+    return error("GET /v1/models: status ", result.status, ": ", result.body.substr(0, 300));
+  SLIP_TRY(const Json json, parse_json(result.body, "/v1/models"));
+  const JsonObject* object = json.if_object();
+  const Json* data = object ? object->if_contains("data") : nullptr;
+  const JsonArray* list = data ? data->if_array() : nullptr;
+  if (!list || list->empty() || !list->front().is_object())
+    return error("/v1/models lists no model");
+  const Json* id = list->front().get_object().if_contains("id");
+  if (!id || !id->is_string()) return error("/v1/models lists a model without a name");
+  return std::string(id->get_string());
+}
+
+}  // namespace slip

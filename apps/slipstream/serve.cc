@@ -1,0 +1,36 @@
+// serve: the engine for many, over HTTP.
+#include <cstdio>
+
+#include "serve_run.h"
+#include "verb.h"
+
+namespace slip {
+namespace {
+
+class Serve : public Verb {
+ public:
+  Serve()
+      : flags_("serve", "Answer many at once over HTTP, as OpenAI's and Anthropic's servers do") {
+    options_.add_to(flags_);
+  }
+  Flags& flags() override { return flags_; }
+
+  Result<int> run() override {
+    if (const Status settled = options_.settle(flags_); !settled.ok()) {
+      std::fprintf(stderr, "slipstream serve: %s; see slipstream serve --help\n",
+                   settled.failure().message.c_str());
+      return 2;
+    }
+    return serve(options_);
+  }
+
+ private:
+  Flags flags_;
+  ServeOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_serve_verb() { return std::make_unique<Serve>(); }
+
+}  // namespace slip

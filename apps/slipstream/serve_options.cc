@@ -1,0 +1,100 @@
+#include "serve_options.h"
+
+#include <arpa/inet.h>
+
+#include "base/files.h"
+#include "serve_config.h"
+
+namespace slip {
+
+void ServeOptions::add_to(Flags& flags) {
+  flags.positional("MODEL", &positional_model, "A folder or a repository id; without it minnow");
+  model.add_to(flags);
+  speculation.add_to(flags);
+  flags.option("--host", &host, "ADDRESS",
+               "Where to listen; any but this machine's own needs an API key");
+  flags.option("--port", &port, "N", "0: any that is free");
+  flags.option("--api-key-file", &api_key_file, "FILE",
+               "Keys that clients may present, one per line; SLIPSTREAM_API_KEY holds another");
+  flags.flag("--insecure", &insecure, "Listen to other machines without asking for a key");
+  flags.option("--tls-cert", &tls_certificate, "FILE", "Certificate chain (PEM), for https");
+  flags.option("--tls-key", &tls_key, "FILE", "Its private key (PEM)");
+  flags.option("--allowed-host", &allowed_hosts, "NAME",
+               "A name this server is reached by, beyond localhost and addresses; may be repeated");
+  flags.option("--allowed-origin", &allowed_origins, "URL",
+               "A site whose pages may use this server, as https://chat.example; may be repeated");
+  flags.option("--max-users", &max_users, "N",
+               "Answers made at once; others wait. 0: as many as suit the memory");
+  flags.option("--max-queue", &max_queue, "N", "Requests that may wait; more are refused");
+  flags.option("--max-body", &max_body, "SIZE", "The longest request taken");
+  flags.option("--alias", &aliases, "NAME",
+               "Another name that clients may call the model by; may be repeated");
+  flags.choice("--reasoning-field", &reasoning_field,
+               {"reasoning_content", "reasoning", "both", "none"},
+               "Where thoughts go in chat completions; none: into the content, between tags");
+  flags.flag("--strict-template", &strict_template,
+             "Give messages to the model's template as they come: late system turns not merged");
+  flags.option("--config", &config, "FILE",
+               "Settings named as these flags, as NAME = VALUE lines or JSON; flags win");
+  flags.choice("--log-format", &log_format, {"text", "json"}, "Of the lines on standard error");
+  flags.option("--shutdown-seconds", &shutdown_seconds, "S",
+               "How long answers may take to end after SIGTERM; a second signal ends at once");
+  flags.footer(
+      "Examples:\n"
+      "  slipstream serve                                  minnow on http://127.0.0.1:8080\n"
+      "  slipstream serve DIR -c 64K --max-users 8         eight at once, 64K positions each\n"
+      "  SLIPSTREAM_API_KEY=... slipstream serve --host 0.0.0.0   for the local network");
+}
+
+Status ServeOptions::settle(Flags& flags) {
+  if (!config.empty()) {
+    SLIP_TRY(const Flags::Settings settings, read_config_file(config));
+    if (Status added = flags.add_settings(settings); !added.ok())
+      return std::move(added).failure().in(config);
+  }
+  if (!positional_model.empty()) model.model = positional_model;
+  if (port < 0 || port > 65535) return error("--port is 0 to 65535, not ", port);
+  if (max_users < 0 || max_users > 1024) return error("--max-users is 0 to 1024, not ", max_users);
+  if (max_queue < 0) return error("--max-queue must not be negative");
+  if (!(shutdown_seconds >= 0)) return error("--shutdown-seconds must not be negative");
+  if (tls_certificate.empty() != tls_key.empty())
+    return error("--tls-cert and --tls-key belong together");
+  SLIP_TRY_STATUS([&]() -> Status {
+    SLIP_TRY([[maybe_unused]] const uint64_t bytes, parse_size(max_body));
+    return {};
+  }());
+  return speculation.check();
+}
+
+Result<KeyRing> ServeOptions::keys(const UserEnvironment& user) const {
+  KeyRing keys;
+  if (!api_key_file.empty()) {
+    constexpr uint64_t kLongest = 1 << 20;
+    SLIP_TRY(const std::string text, read_text_file(api_key_file, kLongest));
+    SLIP_TRY_STATUS(keys.add(text, api_key_file));
+    if (keys.empty()) return error(api_key_file, ": there is no key in it");
+  }
+  SLIP_TRY_STATUS(keys.add(user.api_key, "SLIPSTREAM_API_KEY"));
+  if (keys.empty() && !insecure && !is_loopback(host))
+    return error("--host ", host,
+                 " lets other machines in, so clients must present a key: give one with "
+                 "--api-key-file or SLIPSTREAM_API_KEY (or --insecure to let everybody in)");
+  return keys;
+}
+
+ReasoningField ServeOptions::reasoning() const {
+  if (reasoning_field == "reasoning") return ReasoningField::reasoning;
+  if (reasoning_field == "both") return ReasoningField::both;
+  if (reasoning_field == "none") return ReasoningField::none;
+  return ReasoningField::reasoning_content;
+}
+
+bool is_loopback(const std::string& host) {
+  if (host == "localhost") return true;
+  in_addr v4;
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6;
+  return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+}  // namespace slip

@@ -1,0 +1,48 @@
+// Everything that `serve` was told.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "environment.h"
+#include "server/api.h"
+#include "server/auth.h"
+#include "speculate_flags.h"
+
+namespace slip {
+
+struct ServeOptions {
+  ModelFlags model;
+  SpeculateFlags speculation;
+  std::string positional_model;
+  std::string host = "127.0.0.1";
+  int64_t port = 8080;
+  std::string api_key_file;
+  bool insecure = false;
+  std::string tls_certificate, tls_key;
+  std::vector<std::string> allowed_hosts, allowed_origins;
+  int64_t max_users = 0;  // 0: as many as suit the memory
+  int64_t max_queue = 256;
+  std::string max_body = "32MiB";
+  std::vector<std::string> aliases;
+  std::string reasoning_field = "reasoning_content";
+  bool strict_template = false;
+  std::string config;
+  std::string log_format = "text";
+  double shutdown_seconds = 30;
+
+  void add_to(Flags& flags);
+
+  // Reads --config, and refuses what makes no sense.
+  Status settle(Flags& flags);
+
+  // Of --api-key-file and the environment. Refuses addresses that others can reach without one.
+  Result<KeyRing> keys(const UserEnvironment& user) const;
+
+  ReasoningField reasoning() const;
+};
+
+// Whether only this machine can reach it.
+bool is_loopback(const std::string& host);
+
+}  // namespace slip

@@ -1,0 +1,222 @@
+#include "serve_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "run_model.h"
+#include "serve_log.h"
+#include "serve_signals.h"
+#include "server/http_gate.h"
+#include "server/metrics_answerer.h"
+#include "server/operations.h"
+#include "server/router.h"
+#include "version.h"
+
+namespace slip {
+namespace {
+
+// Threads that read requests and tokenise prompts; the model's own do the rest.
+constexpr int kRequestThreads = 2;
+
+// For the last bytes of replies to reach their clients.
+constexpr double kGoodbyeSeconds = 2;
+
+class Serving {
+ public:
+  Serving(const ServeOptions& options, TalkingModel model)
+      : options_(options),
+        log_(options.log_format == "json" ? ServeLog::Format::json : ServeLog::Format::text),
+        model_(std::move(model)),
+        metrics_(model_.name()),
+        operations_(kVersion, metrics_),
+        api_(served_model(), api_options()) {}
+
+  Status listen(KeyRing keys) {
+    HttpServerOptions http{.host = options_.host,
+                           .port = uint16_t(options_.port),
+                           .tls_certificate = options_.tls_certificate,
+                           .tls_key = options_.tls_key};
+    SLIP_TRY(http.limits.body_bytes, parse_size(options_.max_body));
+    gate_.emplace(HttpGate::Options{
+        .keys = std::move(keys), .hosts = our_names(), .origins = options_.allowed_origins});
+    std::vector<ApiRoute> routes = operations_.routes();
+    for (ApiRoute& route : api_.routes()) routes.push_back(std::move(route));
+    router_ = std::make_unique<Router>(std::move(routes), kRequestThreads);
+    HttpServer::Hooks hooks;
+    hooks.check = [this](HttpRequest& request) { return gate_->admit(request); };
+    hooks.handler = [this](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+      router_->handle(request, reply);
+    };
+    hooks.log = [this](const HttpRecord& record) {
+      metrics_.http_status(record.status);
+      log_.request(record);
+    };
+    SLIP_TRY(server_, HttpServer::start(http, std::move(hooks)));
+    log_.note("listening", cat("listening on ", url(), ", loading ", model_.name()),
+              {{"url", url()}, {"model", model_.name()}});
+    return {};
+  }
+
+  // Loads while requests are already answered: with 503, and how far it is.
+  Result<int> run() {
+    std::optional<Error> failure;
+    std::atomic<bool> loaded = false;
+    std::thread loader([&] {
+      if (Status status = load(); !status.ok()) failure = std::move(status).failure();
+      loaded = true;
+      if (failure) signals_.wake();
+    });
+    const StopSignals::Event event = signals_.wait();
+    if (!loaded) {
+      // Loading cannot be interrupted, and nobody has been promised an answer yet.
+      log_.note("stopped", "stopped while loading");
+      std::_Exit(0);
+    }
+    loader.join();
+    if (event == StopSignals::Event::woken) {
+      server_->drain(kGoodbyeSeconds);
+      return *std::move(failure);
+    }
+    stop();
+    return 0;
+  }
+
+ private:
+  ServedModel served_model() const {
+    ServedModel served;
+    served.names = {model_.name()};
+    served.names.insert(served.names.end(), options_.aliases.begin(), options_.aliases.end());
+    served.tokenizer = model_.tokenizer();
+    served.chat_template = model_.chat_template();
+    served.defaults = model_.defaults();
+    served.created = std::time(nullptr);
+    if (Result<std::string> text = read_text_file(model_.folder() / "chat_template.jinja");
+        text.ok())
+      served.template_text = std::move(text).value();
+    return served;
+  }
+
+  ApiOptions api_options() const {
+    ApiOptions api;
+    api.reasoning_field = options_.reasoning();
+    api.strict_template = options_.strict_template;
+    api.version = kVersion;
+    api.log = [this](std::string_view message) { log_.note("note", std::string(message)); };
+    return api;
+  }
+
+  // The names that a browser on another machine may know us by.
+  std::vector<std::string> our_names() const {
+    std::vector<std::string> names = options_.allowed_hosts;
+    names.push_back(options_.host);
+    char host[256] = "";
+    if (!is_loopback(options_.host) && ::gethostname(host, sizeof(host) - 1) == 0)
+      names.insert(names.end(), {host, cat(host, ".local")});
+    for (std::string& name : names)
+      std::transform(name.begin(), name.end(), name.begin(),
+                     [](unsigned char byte) { return char(std::tolower(byte)); });
+    return names;
+  }
+
+  std::string url() const {
+    const std::string host =
+        options_.host.find(':') == std::string::npos ? options_.host : cat("[", options_.host, "]");
+    return cat(options_.tls_certificate.empty() ? "http://" : "https://", host, ":",
+               server_->port());
+  }
+
+  Status load() {
+    const Stopwatch clock;
+    SLIP_TRY_STATUS(model_.load_for_many(options_.model, options_.speculation, options_.max_users,
+                                         [this](uint64_t done, uint64_t total) {
+                                           operations_.set_loading(
+                                               total > 0 ? double(done) / double(total) : 0);
+                                         }));
+    Engine& engine = model_.engine();
+    const std::optional<DraftLength> drafts = options_.speculation.length();
+    ServiceOptions service;
+    service.max_queue = options_.max_queue;
+    service.max_drafts = engine.max_drafts();
+    service.always_draft = drafts && options_.speculation.speculate != "auto";
+    service_.emplace(engine, *model_.tokenizer(), service);
+    answerer_.emplace(*service_, metrics_);
+    api_.attach(&*answerer_);
+    operations_.set_ready(&*service_);
+    announce(clock.seconds());
+    return {};
+  }
+
+  void announce(double seconds) const {
+    const MemoryPlan& plan = model_.engine().memory();
+    char time[32];
+    std::snprintf(time, sizeof(time), "%.1f", seconds);
+    log_.note(
+        "ready",
+        cat(model_.name(), " is ready after ", time, " s on ", model_.backend().description,
+            ": up to ", plan.sequences, " answers at once, ", plan.context, " positions each, ",
+            plan.pages * kPageLen, " in all\n", plan.describe(), "chat page and API: ", url()),
+        {{"seconds", seconds},
+         {"users", plan.sequences},
+         {"context", plan.context},
+         {"positions", plan.pages * kPageLen},
+         {"bytes", plan.total()},
+         {"url", url()}});
+  }
+
+  void stop() {
+    const Stopwatch clock;
+    operations_.set_draining();
+    server_->drain(0);  // no more connections and requests
+    log_.note("draining", cat("stopping: answers under way have ", options_.shutdown_seconds,
+                              " s; a second signal ends at once"));
+    constexpr double kLookSeconds = 0.1;
+    bool done = false;
+    while (!done && clock.seconds() < options_.shutdown_seconds) {
+      done = service_->drain(kLookSeconds);
+      if (signals_.wait(0) == StopSignals::Event::signal) {
+        log_.note("stopped", "stopped at once");
+        std::_Exit(0);
+      }
+    }
+    router_ = nullptr;  // no handler may ask the service any more
+    api_.attach(nullptr);
+    operations_.forget_service();
+    service_.reset();  // ends what is left
+    server_->drain(kGoodbyeSeconds);
+    server_ = nullptr;
+    log_.note("stopped", done ? "stopped" : "stopped before all answers were complete");
+  }
+
+  const ServeOptions& options_;
+  StopSignals signals_;  // before all threads
+  ServeLog log_;
+  TalkingModel model_;
+  Metrics metrics_;
+  Operations operations_;
+  Api api_;
+  std::optional<HttpGate> gate_;
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<HttpServer> server_;
+  std::optional<Service> service_;
+  std::optional<MetricsAnswerer> answerer_;
+};
+
+}  // namespace
+
+Result<int> serve(const ServeOptions& options) {
+  SLIP_TRY(KeyRing keys, options.keys(user_environment()));
+  SLIP_TRY(TalkingModel model, TalkingModel::open(options.model));
+  if (!model.tokenizer()) return error("a server needs a tokenizer, and the model has none");
+  Serving serving(options, std::move(model));
+  SLIP_TRY_STATUS(serving.listen(std::move(keys)));
+  return serving.run();
+}
+
+}  // namespace slip

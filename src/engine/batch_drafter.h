@@ -1,0 +1,93 @@
+// Drafts tokens with a model's MTP layer, for several sequences in one pass.
+//
+// Slot p of the layer joins the hidden state of position p with the token at p + 1 and drafts the
+// token at p + 2. It has keys and values of its own, which must hold every slot of a text before it
+// can draft. Few outstanding slots are kept until a draft is wanted; many (a prompt) are computed
+// at once, or given up, with all later drafts of the sequence, when drafts do not pay anyway. The
+// last hidden state always waits for the token that follows it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace slip {
+
+class BatchDrafter {
+ public:
+  // For an engine that drafts.
+  explicit BatchDrafter(Engine& engine);
+
+  // What it keeps for each sequence of the cache, and, apart from logits, for those that run.
+  static uint64_t bytes_per_sequence(const ModelInfo& info);
+
+  void clear(SequenceId sequence);
+  void copy(SequenceId from, SequenceId to);
+
+  // These tokens, with these hidden states [rows, hidden], are now part of the sequence. May it
+  // take a pass of the layer to keep up?
+  enum class KeepUp : uint8_t { if_free, always };
+  void follow(SequenceId sequence, const View& hidden, std::span<const int32_t> ids,
+              KeepUp keep_up);
+  bool can_draft(SequenceId sequence) const;
+
+  // Positions at the end of the sequence whose slots are not computed yet.
+  int64_t outstanding(SequenceId sequence) const;
+
+  // Drafts behind a token of each sequence: first behind `id`, which is the sequence's next one for
+  // certain, then behind the draft that came from question `before` of the last round.
+  struct Question {
+    SequenceId sequence;
+    int32_t id;
+    int64_t before = 0;
+  };
+  void first_round(std::span<const Question> questions);
+  void next_round(std::span<const Question> questions);
+
+  // Forgets a pass that something has interrupted.
+  void drop_pass();
+
+  // The answer to a question of the last round, over the vocabulary; valid until the next call.
+  LogitRow logits(int64_t question);
+
+ private:
+  // Slots next_slot, next_slot + 1, ... miss their keys: `ids` are the tokens of all but the last
+  // of them, which is open: it waits for the token to come.
+  struct State {
+    int64_t next_slot = 0;
+    int64_t draft_slot = 0;
+    bool open = false;
+    bool given_up = false;
+    std::vector<int32_t> ids;
+  };
+  enum class Wanted : uint8_t { nothing, last_rows };
+
+  State& at(SequenceId sequence) { return states_[size_t(sequence)]; }
+  View kept(SequenceId sequence, int64_t row) const;
+  void put(const View& row);  // as the next input of the pass
+  void add_span(SequenceId sequence, int64_t start, std::span<const int32_t> ids);
+  // Outstanding slots of a sequence, all but the open one, join the pass.
+  void add_outstanding(SequenceId sequence);
+  void run(Wanted wanted, int64_t outputs);
+
+  Engine& engine_;
+  Memory& memory_;
+  std::vector<State> states_;  // by sequence
+  Tensor kept_;                // [sequences, kKept, hidden]: hidden states of outstanding slots
+  int64_t first_drafted_ = 0;  // row of the last pass that answered the first question
+
+  // One pass.
+  std::vector<int32_t> ids_;
+  std::vector<Span> spans_;
+  std::vector<int64_t> outputs_;
+  int64_t rows_ = 0;
+  Tensor hidden_;    // [max_rows, hidden]
+  Tensor step_ids_;  // i32 [max_rows]
+  Tensor passed_;    // [max_rows, hidden]: what the layer hands on to the next draft
+  Logits logits_;    // [running sequences, tokens that can be drafted]
+  Logits spread_;    // [1, vocabulary], on the host, when not all tokens can be drafted
+};
+
+}  // namespace slip

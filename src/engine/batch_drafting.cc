@@ -1,0 +1,105 @@
+#include "engine/batch_drafting.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/clock.h"
+
+namespace slip {
+
+BatchDrafting::BatchDrafting(Engine& engine, int64_t most, bool always)
+    : drafter_(engine), most_(most), always_(always) {}
+
+DraftCosts& BatchDrafting::costs_for(size_t jobs) {
+  return costs_[std::min(size_t(std::bit_width(jobs)), costs_.size() - 1)];
+}
+
+bool BatchDrafting::wants_another(const Walk& walk) const {
+  const Job& job = *walk.job;
+  if (int64_t(job.drafts.size()) >= walk.limit) return false;
+  return always_ || slip::wants_another(job.chances, *current_);
+}
+
+bool BatchDrafting::take(Walk& walk, const LogitRow& logits) {
+  Job& job = *walk.job;
+  const Sampler::Proposal proposal =
+      job.answer->sampler().propose(logits, int64_t(job.drafts.size()));
+  ++outcome_.made;
+  ++job.summary.drafts.made;
+  job.chances.drafted(proposal.margin);
+  if (!always_ && !worth_verifying(job.chances, *current_)) return false;
+  // Nothing comes behind a stop token, and what the grammar forbids will not be chosen.
+  if (std::ranges::find(job.request.stop_ids, proposal.id) != job.request.stop_ids.end())
+    return false;
+  if (walk.ahead) {
+    if (!walk.ahead->free() && !walk.ahead->allows(proposal.id)) return false;
+    walk.ahead->advance(proposal.id);
+  }
+  job.drafts.push_back(proposal.id);
+  return true;
+}
+
+void BatchDrafting::follow(const Job& job, const View& hidden, std::span<const int32_t> ids) {
+  using KeepUp = BatchDrafter::KeepUp;
+  const bool pays = always_ || !current_->idle();
+  drafter_.follow(*job.sequence, hidden, ids, pays ? KeepUp::always : KeepUp::if_free);
+}
+
+void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> limits,
+                          int64_t rows) {
+  const Stopwatch clock;
+  outcome_ = {};
+  possible_ = false;
+  current_ = &costs_for(jobs.size());
+  std::vector<Walk> walks;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    Job& job = *jobs[i];
+    job.drafts.clear();
+    job.chances.begin_step();
+    Walk walk{.job = &job, .limit = std::min(limits[i], most_), .ahead = nullptr};
+    if (!job.request.draft || walk.limit <= 0) continue;
+    possible_ = true;
+    if (!wants_another(walk)) continue;
+    if (job.request.constraint) walk.ahead = job.request.constraint->clone();
+    walks.push_back(std::move(walk));
+  }
+  std::vector<BatchDrafter::Question> questions;
+  for (bool first = true; !walks.empty() && rows > 0; first = false) {
+    if (int64_t(walks.size()) > rows) walks.resize(size_t(rows));
+    questions.clear();
+    for (Walk& walk : walks)
+      questions.push_back({.sequence = *walk.job->sequence,
+                           .id = first ? walk.job->tokens.back() : walk.job->drafts.back(),
+                           .before = walk.question});
+    if (first) {
+      drafter_.first_round(questions);
+    } else {
+      drafter_.next_round(questions);
+    }
+    std::vector<Walk> going_on;
+    for (size_t i = 0; i < walks.size(); ++i) {
+      if (!take(walks[i], drafter_.logits(int64_t(i)))) continue;
+      --rows;
+      walks[i].question = int64_t(i);
+      if (wants_another(walks[i])) going_on.push_back(std::move(walks[i]));
+    }
+    walks = std::move(going_on);
+  }
+  outcome_.draft_seconds = clock.seconds();
+}
+
+void BatchDrafting::end_step(std::span<Job* const> jobs, std::span<const int64_t> right,
+                             std::optional<double> verify_seconds) {
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const auto verified = int64_t(jobs[i]->drafts.size());
+    jobs[i]->chances.end_step(verified, right[i]);
+    outcome_.verified += verified;
+    outcome_.right += right[i];
+  }
+  if (!verify_seconds || !possible_) return;
+  outcome_.sequences = int64_t(jobs.size());
+  outcome_.verify_seconds = *verify_seconds;
+  costs_for(jobs.size()).end_step(outcome_);
+}
+
+}  // namespace slip

@@ -1,0 +1,54 @@
+// Chooses drafts for the requests of a step: for each as many as pay.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+
+#include "engine/batch_drafter.h"
+#include "engine/job.h"
+
+namespace slip {
+
+class BatchDrafting {
+ public:
+  // At most `most` drafts per request; `always`: so many in every step.
+  BatchDrafting(Engine& engine, int64_t most, bool always);
+
+  BatchDrafter& drafter() { return drafter_; }
+  int64_t most() const { return most_; }
+
+  // Tokens that are now part of a job's sequence, with their hidden states.
+  void follow(const Job& job, const View& hidden, std::span<const int32_t> ids);
+
+  // Fills `drafts` of jobs that are about to decode: up to `limits` tokens each, `rows` in all.
+  void draft(std::span<Job* const> jobs, std::span<const int64_t> limits, int64_t rows);
+
+  // What came of them. `verify_seconds`: of a step that had nothing else in it.
+  void end_step(std::span<Job* const> jobs, std::span<const int64_t> right,
+                std::optional<double> verify_seconds);
+
+ private:
+  struct Walk {
+    Job* job;
+    int64_t limit;
+    std::unique_ptr<Constraint> ahead;  // walks along the drafts
+    int64_t question = 0;               // of the last round
+  };
+  bool wants_another(const Walk& walk) const;
+  // Takes the drafter's answer; false when the job has enough.
+  bool take(Walk& walk, const LogitRow& logits);
+
+  // Steps of similar numbers of requests have similar costs.
+  DraftCosts& costs_for(size_t jobs);
+
+  BatchDrafter drafter_;
+  int64_t most_;
+  bool always_;
+  std::array<DraftCosts, 16> costs_;
+  const DraftCosts* current_ = &costs_.front();  // of the last step
+  bool possible_ = false;                        // somebody could have drafted in it
+  DraftOutcome outcome_;
+};
+
+}  // namespace slip

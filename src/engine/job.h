@@ -1,0 +1,53 @@
+// One request on its way: what was asked, what has been computed, what has been told.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "cache/prefix_index.h"
+#include "engine/answer.h"
+#include "engine/draft_length.h"
+#include "engine/prompt_cuts.h"
+#include "engine/request.h"
+
+namespace slip {
+
+struct Job {
+  Job(uint64_t number, Request asked, std::shared_ptr<RequestListener> hears, int64_t segment);
+
+  uint64_t number;  // rises with arrival
+  Request request;  // its prompt has moved to `tokens`
+  std::shared_ptr<RequestListener> listener;
+  int64_t prompt_length;
+  PromptCuts cuts;
+  bool cuts_matter;  // to the numbers: what is remembered of it is bound to them
+
+  std::vector<int32_t> tokens;         // the prompt and all that was chosen since
+  int64_t computed = 0;                // of them, those that the sequence holds
+  std::optional<SequenceId> sequence;  // while it runs
+  std::optional<Answer> answer;        // from its first start on
+  bool cancelled = false;
+  bool ended = false;  // on_finish() was called
+
+  std::vector<int32_t> drafts;  // of the step that is being made
+  DraftChances chances;
+
+  Stopwatch clock;  // since it arrived
+  double started = 0, first_token = 0, last_token = 0;
+  RequestSummary summary;
+
+  // Tokens to compute before the next can be chosen.
+  int64_t pending() const { return int64_t(tokens.size()) - computed; }
+  bool decodes() const { return pending() == 1; }
+
+  // Where the step that comes next has to end.
+  int64_t next_cut() const;
+  bool at_checkpoint() const;
+
+  // What the sequence holds, or will hold, in its first `length` positions.
+  PrefixIndex::Text text(int64_t length) const;
+};
+
+}  // namespace slip

@@ -1,0 +1,87 @@
+// Decides which rows of which requests are computed next, and computes them. Belongs to one thread.
+//
+// Every step has the decode rows of all requests that wait for their next token, and as many rows
+// of prompts as those can be made to wait for. Requests start in the order of their arrival; their
+// prompts take turns. When pages run out, remembered prefixes go first, then the youngest request
+// stops and starts over later: what it has chosen so far stays, so that its answer is the same.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/batch_drafting.h"
+#include "engine/chunk_budget.h"
+#include "engine/sequence_pool.h"
+#include "engine/service.h"
+#include "engine/step_batch.h"
+
+namespace slip {
+
+class Scheduler {
+ public:
+  Scheduler(Engine& engine, const Tokenizer& tokenizer, const ServiceOptions& options);
+
+  // Rows of the longest step of a prompt where the cut changes the numbers; 0 where it does not.
+  static int64_t segment_of(const Engine& engine);
+
+  void add(std::unique_ptr<Job> job);
+  void cancel(uint64_t number);
+  // Ends all of them.
+  void end_all();
+  // A step was interrupted: ends those that took part in it.
+  void fail_running(const Error& failure);
+
+  bool idle() const { return running_.empty() && waiting_.empty(); }
+  void step();
+
+  ServiceStats stats() const;
+
+ private:
+  using Jobs = std::vector<std::unique_ptr<Job>>;
+
+  // Rows of one job in a pass: tokens that are certain, drafts behind them, and of how many rows
+  // the logits are wanted.
+  struct Part {
+    Job* job;
+    int64_t certain;
+    int64_t outputs;
+  };
+
+  // scheduler.cc: who takes part.
+  void end_cancelled();
+  void forget_ended();
+  void admit();
+  bool start(Job& job);
+  void make_room();
+  void preempt(Job& job);
+  void finish(Job& job, FinishReason reason);
+
+  // scheduler_step.cc: what is computed.
+  void compute();
+  std::vector<Part> prompt_parts(int64_t rows);
+  void draft(std::span<Job* const> jobs);
+  void run_pass(std::span<const Part> parts);
+  // Each prompt by itself, and decode rows in groups that the backend computes exactly.
+  void run_apart(std::span<const Part> prompts, std::span<const Part> decodes);
+  void settle(const Part& part, size_t index);
+  // Chooses tokens as long as there are logits; returns how many drafts were right.
+  int64_t choose_tokens(const Part& part, size_t index);
+  void count_drafts(Job& job, int64_t right);
+  void tell(Job& job, const Answer::Token& token, const std::optional<Logprobs>& logprobs);
+
+  Engine& engine_;
+  const Tokenizer& tokenizer_;
+  int64_t segment_;
+  std::unique_ptr<BatchDrafting> drafting_;  // null: no drafts
+  SequencePool pool_;
+  StepBatch batch_;
+  ChunkBudget budget_;
+  std::deque<std::unique_ptr<Job>> waiting_;  // by arrival
+  Jobs running_;                              // by arrival
+  uint64_t last_prompt_ = 0;                  // the job whose prompt had the last turn
+  ServiceStats counts_;
+};
+
+}  // namespace slip

@@ -1,0 +1,211 @@
+// What one step computes, and what comes of it.
+#include <algorithm>
+
+#include "engine/scheduler.h"
+
+namespace slip {
+namespace {
+
+// Tokens that were chosen before a request was stopped are computed again so many at a time, where
+// longer steps would have other bits.
+constexpr int64_t kRecomputedRows = 8;
+
+}  // namespace
+
+void Scheduler::compute() {
+  const Stopwatch clock;
+  ++counts_.steps;
+  std::vector<Job*> decoding;
+  for (const auto& job : running_)
+    if (job->decodes()) decoding.push_back(job.get());
+  draft(decoding);
+  const double draft_seconds = clock.seconds();
+
+  std::vector<Part> decodes;
+  int64_t decode_rows = 0;
+  for (Job* job : decoding) {
+    const auto rows = 1 + int64_t(job->drafts.size());
+    decodes.push_back({.job = job, .certain = 1, .outputs = rows});
+    decode_rows += rows;
+  }
+  const int64_t most = engine_.max_rows() - decode_rows;
+  const std::vector<Part> prompts =
+      prompt_parts(decoding.empty() ? most : std::min(most, budget_.rows()));
+  int64_t prompt_rows = 0;
+  for (const Part& part : prompts) prompt_rows += part.certain;
+
+  std::vector<int64_t> before;  // accepted drafts
+  for (const Job* job : decoding) before.push_back(job->summary.drafts.accepted);
+  if (segment_ > 0) {
+    run_apart(prompts, decodes);
+  } else {
+    std::vector<Part> parts = prompts;
+    parts.insert(parts.end(), decodes.begin(), decodes.end());
+    run_pass(parts);
+  }
+
+  const double seconds = clock.seconds();
+  if (prompt_rows == 0) {
+    budget_.add_decode_step(seconds);
+  } else {
+    budget_.add_prompt_step(
+        prompt_rows, seconds,
+        decoding.empty() ? ChunkBudget::Beside::nobody : ChunkBudget::Beside::others);
+  }
+  if (!drafting_ || decoding.empty()) return;
+  std::vector<int64_t> right;
+  for (size_t i = 0; i < decoding.size(); ++i)
+    right.push_back(decoding[i]->summary.drafts.accepted - before[i]);
+  drafting_->end_step(decoding, right,
+                      prompt_rows == 0 ? std::optional(seconds - draft_seconds) : std::nullopt);
+}
+
+void Scheduler::draft(std::span<Job* const> jobs) {
+  for (Job* job : jobs) job->drafts.clear();
+  if (!drafting_ || jobs.empty()) return;
+  std::vector<int64_t> limits;
+  for (const Job* job : jobs) {
+    // The last token wanted needs no logits behind it, and everything must fit the context.
+    int64_t most = std::min({drafting_->most(), job->answer->wanted() - 1,
+                             engine_.context() - int64_t(job->tokens.size())});
+    if (!drafting_->drafter().can_draft(*job->sequence)) most = 0;
+    const bool fits = most > 0 && pool_.reserve(*job->sequence, int64_t(job->tokens.size()) + most);
+    limits.push_back(fits ? most : 0);
+  }
+  drafting_->draft(jobs, limits, engine_.logit_rows() - int64_t(running_.size()));
+}
+
+std::vector<Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
+  std::vector<Job*> prompts;
+  for (const auto& job : running_)
+    if (!job->decodes()) prompts.push_back(job.get());
+  // Turns go round by arrival.
+  const auto next = std::ranges::upper_bound(prompts, last_prompt_, {}, &Job::number);
+  std::ranges::rotate(prompts, next);
+
+  std::vector<Part> parts;
+  std::optional<Part> last;
+  for (Job* job : prompts) {
+    if (rows <= 0) break;
+    Part part{.job = job, .certain = job->next_cut() - job->computed, .outputs = 0};
+    if (segment_ == 0) {
+      part.certain = std::min(part.certain, rows);
+      // Only one prompt in a step can have logits beside the decode rows. The last token of
+      // another waits for the next step.
+      if (part.certain == job->pending() && last) --part.certain;
+    } else if (job->computed >= job->prompt_length) {
+      part.certain = std::min(job->pending() - 1, kRecomputedRows);
+    }
+    part.outputs = part.certain == job->pending() ? 1 : 0;
+    rows -= part.certain;
+    last_prompt_ = job->number;
+    if (part.outputs > 0 && segment_ == 0) {
+      last = part;
+    } else {
+      parts.push_back(part);
+    }
+  }
+  if (last) parts.push_back(*last);
+  return parts;
+}
+
+void Scheduler::run_apart(std::span<const Part> prompts, std::span<const Part> decodes) {
+  for (const Part& part : prompts) run_pass({&part, 1});
+  while (!decodes.empty()) {
+    size_t count = 0;
+    int64_t rows = 0;
+    for (; count < decodes.size(); ++count) {
+      rows += decodes[count].outputs;
+      if (count > 0 && rows > engine_.invariant_rows()) break;
+    }
+    run_pass(decodes.first(count));
+    decodes = decodes.subspan(count);
+  }
+}
+
+void Scheduler::run_pass(std::span<const Part> parts) {
+  batch_.clear();
+  std::vector<int32_t> ids;
+  for (const Part& part : parts) {
+    const Job& job = *part.job;
+    const auto certain = std::span(job.tokens).subspan(size_t(job.computed), size_t(part.certain));
+    ids.assign(certain.begin(), certain.end());
+    ids.insert(ids.end(), job.drafts.begin(), job.drafts.end());
+    // A single token cannot be rejected, so nothing needs to be recorded.
+    batch_.add(*job.sequence, ids, part.outputs,
+               job.drafts.empty() ? Cache::Rows::certain : Cache::Rows::tentative);
+  }
+  batch_.run();
+  for (size_t i = 0; i < parts.size(); ++i) settle(parts[i], i);
+}
+
+void Scheduler::settle(const Part& part, size_t index) {
+  Job& job = *part.job;
+  const auto in_prompt = job.computed < job.prompt_length;
+  if (in_prompt)
+    job.listener->on_prompt(std::min(job.computed + part.certain, job.prompt_length),
+                            job.prompt_length);
+  const int64_t kept = part.certain + (part.outputs > 0 ? choose_tokens(part, index) : 0);
+  engine_.cache().commit(*job.sequence, kept);
+  job.computed += kept;
+  if (drafting_)
+    drafting_->follow(job, batch_.hidden(index).first(kept), batch_.ids(index).first(size_t(kept)));
+  if (in_prompt && job.at_checkpoint()) pool_.remember(job.text(job.computed), *job.sequence);
+  if (job.answer->finish()) finish(job, *job.answer->finish());
+}
+
+int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
+  Job& job = *part.job;
+  int64_t row = 0;
+  for (;; ++row) {
+    const LogitRow logits = batch_.logits(index, row);
+    std::optional<Logprobs> logprobs;
+    if (job.request.top_logprobs >= 0) logprobs.emplace(logits.values());
+    const Answer::Token token = job.answer->next(logits);
+    if (token.is_part) {
+      job.tokens.push_back(token.id);
+      tell(job, token, logprobs);
+    }
+    const bool drafted = row < int64_t(job.drafts.size()) && job.drafts[size_t(row)] == token.id;
+    if (job.answer->finish() || job.cancelled || !drafted) break;
+  }
+  count_drafts(job, row);
+  return row;
+}
+
+void Scheduler::count_drafts(Job& job, int64_t right) {
+  DraftCounts& counts = job.summary.drafts;
+  const auto verified = int64_t(job.drafts.size());
+  ++counts.steps;
+  counts.drafted += verified;
+  counts.accepted += right;
+  counts_.draft_tokens += verified;
+  counts_.accepted_tokens += right;
+  if (verified > 0) ++counts_.drafts;
+  for (size_t i = 0; i < size_t(right); ++i) {
+    ++counts.judged_at[i];
+    ++counts.accepted_at[i];
+    ++counts_.accepted_at[i];
+  }
+  if (right < verified && !job.answer->finish()) ++counts.judged_at[size_t(right)];
+}
+
+void Scheduler::tell(Job& job, const Answer::Token& token,
+                     const std::optional<Logprobs>& logprobs) {
+  ++counts_.generated_tokens;
+  job.last_token = job.clock.seconds();
+  if (job.answer->tokens() == 1) job.first_token = job.last_token;
+  TokenEvent event{.id = token.id, .text = token.text, .logprob = 0, .top = {}};
+  if (logprobs) {
+    event.logprob = logprobs->of(token.id);
+    event.top = logprobs->top(job.request.top_logprobs);
+  }
+  try {
+    job.listener->on_token(event);
+  } catch (const std::exception& failure) {  // its own affair: the others go on
+    job.summary.failure = error("the answer could not be delivered: ", failure.what());
+    job.cancelled = true;
+  }
+}
+
+}  // namespace slip

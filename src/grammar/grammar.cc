@@ -1,0 +1,71 @@
+#include "grammar/grammar.h"
+
+#include "grammar/gbnf.h"
+#include "grammar/grammar_constraint.h"
+#include "grammar/json_rules.h"
+#include "grammar/program.h"
+#include "grammar/regex.h"
+#include "grammar/schema.h"
+#include "grammar/tool_rules.h"
+
+namespace slip {
+namespace {
+
+using Kind = ConstraintSpec::Kind;
+
+constexpr std::string_view kEndThink = "</think>";
+constexpr std::string_view kCall = "<tool_call>";
+
+Result<ExprId> add_form(Rules& rules, JsonRules& json, const ConstraintSpec& spec) {
+  switch (spec.kind) {
+    case Kind::json_object: return json.object();
+    case Kind::json_schema:
+      return add_schema(json, spec.schema, spec.schema, {.closed_objects = spec.strict});
+    case Kind::regex: {
+      SLIP_TRY(const RegexNode regex, parse_regex(spec.text));
+      return regex_expression(rules, regex, RegexMeaning::whole, Spelling::plain);
+    }
+    case Kind::choice:
+      if (spec.choices.empty()) return error("a choice of no texts");
+      return rules.literals(spec.choices);
+    case Kind::grammar: return add_gbnf(rules, spec.text);
+    case Kind::tool_calls:
+      return add_tool_calls(json, spec.tools, spec.parallel_calls, spec.strict);
+  }
+  unreachable("ConstraintSpec::Kind");
+}
+
+// The whole answer: what comes before the form, and the form.
+ExprId add_answer(Rules& rules, const ConstraintSpec& spec, ExprId form) {
+  const bool has_tools = spec.kind == Kind::tool_calls;
+  if (has_tools && spec.tool_choice == ToolChoice::automatic)
+    return rules.sequence({rules.anything_without({std::string(kCall)}), rules.optional(form)});
+  if (!spec.after_reasoning) return form;
+  // Models leave a blank line behind their thoughts, and may call tools from within them.
+  const ExprId line_ends = rules.repeat(rules.literal("\n"), 0, 2);
+  const ExprId answer = rules.sequence({rules.tag(kEndThink), line_ends, form});
+  std::vector<std::string> ends = {std::string(kEndThink)};
+  if (has_tools) ends.emplace_back(kCall);
+  return rules.sequence(
+      {rules.bytes_without(std::move(ends)), has_tools ? rules.choice({answer, form}) : answer});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Constraint>> make_constraint(const ConstraintSpec& spec,
+                                                    std::shared_ptr<const TokenIndex> tokens,
+                                                    std::span<const int32_t> stop_ids) {
+  Rules rules;
+  JsonRules json(rules);
+  const RuleId start = rules.add_rule("the answer");
+  SLIP_TRY(const ExprId form, add_form(rules, json, spec));
+  const RuleId form_rule = rules.add_rule("the form");
+  rules.define(form_rule, form);
+  rules.define(start, add_answer(rules, spec, rules.call(form_rule)));
+  SLIP_TRY(Program program, compile_rules(rules, start, tokens->single_bytes()));
+  std::unique_ptr<Constraint> constraint =
+      std::make_unique<GrammarConstraint>(std::move(program), std::move(tokens), stop_ids);
+  return constraint;
+}
+
+}  // namespace slip

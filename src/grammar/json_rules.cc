@@ -1,0 +1,131 @@
+#include "grammar/json_rules.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/json_dump.h"
+#include "grammar/characters.h"
+#include "text/utf8.h"
+
+namespace slip {
+namespace {
+
+constexpr int kMaxIndentation = 32;
+
+ExprId digits(Rules& rules, int64_t min, int64_t max) {
+  return rules.repeat(rules.bytes(ByteSet::range('0', '9')), min, max);
+}
+
+ExprId unbounded_integer(Rules& rules) {
+  return rules.sequence(
+      {rules.optional(rules.literal("-")),
+       rules.choice(
+           {rules.literal("0"), rules.sequence({rules.bytes(ByteSet::range('1', '9')),
+                                                digits(rules, 0, kMaxIntegerDigits - 1)})})});
+}
+
+ExprId unbounded_number(Rules& rules) {
+  const ExprId fraction =
+      rules.sequence({rules.literal("."), digits(rules, 1, kMaxFractionDigits)});
+  const ExprId exponent =
+      rules.sequence({rules.bytes(ByteSet::of("eE")),
+                      rules.optional(rules.bytes(ByteSet::of("+-"))), digits(rules, 1, 2)});
+  return rules.sequence(
+      {unbounded_integer(rules), rules.optional(fraction), rules.optional(exponent)});
+}
+
+// The characters by which some of the keys go on after what they share.
+struct KeyTree {
+  bool is_key = false;
+  std::map<uint32_t, KeyTree> next;
+};
+
+}  // namespace
+
+JsonRules::JsonRules(Rules& rules)
+    : rules_(rules),
+      character_(any_json_character(rules)),
+      space_(rules.add_rule("white space")),
+      string_(rules.add_rule("a string")),
+      number_(rules.add_rule("a number")),
+      integer_(rules.add_rule("an integer")),
+      value_(rules.add_rule("a value")),
+      object_(rules.add_rule("an object")) {
+  const ExprId indentation = rules.repeat(rules.bytes(ByteSet::of(" \t")), 0, kMaxIndentation);
+  rules.define(space_, rules.choice({rules.literal(""), rules.literal(" "),
+                                     rules.sequence({rules.literal("\n"), indentation})}));
+  rules.define(string_, quoted(json_text(0, kUnbounded)));
+  rules.define(number_, unbounded_number(rules));
+  rules.define(integer_, unbounded_integer(rules));
+
+  const ExprId comma = rules.sequence({rules.literal(","), space()});
+  const ExprId item = value();
+  const ExprId items =
+      rules.sequence({item, rules.repeat(rules.sequence({comma, item}), 0, kUnbounded), space()});
+  const ExprId array =
+      rules.sequence({rules.literal("["), space(), rules.optional(items), rules.literal("]")});
+  const ExprId one = member(string(), value());
+  const ExprId members =
+      rules.sequence({one, rules.repeat(rules.sequence({comma, one}), 0, kUnbounded), space()});
+  const ExprId braces =
+      rules.sequence({rules.literal("{"), space(), rules.optional(members), rules.literal("}")});
+  rules.define(object_, braces);
+  rules.define(value_, rules.choice({string(), number(), rules.literals({"true", "false", "null"}),
+                                     braces, array}));
+}
+
+ExprId JsonRules::json_text(int64_t min, int64_t max) {
+  return rules_.repeat(character_, min, max, TextKind::json_string);
+}
+
+ExprId JsonRules::string(int64_t min, int64_t max) {
+  if (min == 0 && max == kUnbounded) return string();
+  return quoted(json_text(min, max));
+}
+
+ExprId JsonRules::quoted(ExprId inner) {
+  return rules_.sequence({rules_.literal("\""), inner, rules_.literal("\"")});
+}
+
+ExprId JsonRules::member(const std::string& key, ExprId value) {
+  std::string text = "\"";
+  append_json_escaped(text, key);
+  return member(rules_.literal(text + "\""), value);
+}
+
+ExprId JsonRules::member(ExprId key, ExprId value) {
+  return rules_.sequence({key, rules_.literal(":"), rules_.optional(rules_.literal(" ")), value});
+}
+
+ExprId JsonRules::other_key(std::vector<std::string> keys) {
+  KeyTree root;
+  for (const std::string& key : keys) {
+    KeyTree* at = &root;
+    for (size_t i = 0; i < key.size();) {
+      const CodePoint c = decode_valid_utf8(key.data() + i);
+      at = &at->next[c.value];
+      i += c.length;
+    }
+    at->is_key = true;
+  }
+  // Other keys are spelt without escapes, or a given one could hide behind its escapes.
+  const CharSet plain = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodePoint}};
+  const ExprId rest = rules_.repeat(one_character(rules_, plain, Spelling::json_string), 0,
+                                    kUnbounded, TextKind::json_string);
+  const auto expression = [&](const auto& self, const KeyTree& tree) -> ExprId {
+    CharSet others = complement({});
+    for (const auto& [character, next] : tree.next)
+      others = intersection(others, complement({{character, character}}));
+    std::vector<ExprId> ways = {rules_.sequence(
+        {one_character(rules_, intersection(others, plain), Spelling::json_string), rest})};
+    if (!tree.is_key) ways.push_back(rules_.literal(""));
+    for (const auto& [character, next] : tree.next)
+      if (contains(plain, character))
+        ways.push_back(
+            rules_.sequence({rules_.literal(spell(character, Spelling::plain)), self(self, next)}));
+    return rules_.choice(std::move(ways));
+  };
+  return quoted(expression(expression, root));
+}
+
+}  // namespace slip

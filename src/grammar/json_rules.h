@@ -1,0 +1,57 @@
+// The parts that JSON is made of. Each is made once, so that what is known about its tokens serves
+// every place it occurs at.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "grammar/rules.h"
+
+namespace slip {
+
+// More digits are never written: a model could go on for ever.
+inline constexpr int kMaxIntegerDigits = 18;
+inline constexpr int kMaxFractionDigits = 17;
+
+class JsonRules {
+ public:
+  explicit JsonRules(Rules& rules);
+
+  Rules& rules() { return rules_; }
+
+  // Nothing, a space, or a line break with some indentation; never more.
+  ExprId space() { return rules_.call(space_); }
+  // Any value; objects and arrays nest one call per level.
+  ExprId value() { return rules_.call(value_); }
+  ExprId object() { return rules_.call(object_); }
+  ExprId string() { return rules_.call(string_); }
+  ExprId number() { return rules_.call(number_); }
+  ExprId integer() { return rules_.call(integer_); }
+  ExprId boolean() { return rules_.literals({"true", "false"}); }
+
+  // A string of so many characters.
+  ExprId string(int64_t min, int64_t max);
+  // What `inner`, spelt as in a JSON string, describes, in quotes.
+  ExprId quoted(ExprId inner);
+  // "key": `value`
+  ExprId member(const std::string& key, ExprId value);
+  ExprId member(ExprId key, ExprId value);
+  // A key, in quotes, that is none of these.
+  ExprId other_key(std::vector<std::string> keys);
+
+ private:
+  ExprId json_text(int64_t min, int64_t max);
+
+  Rules& rules_;
+  ExprId character_;
+  RuleId space_;
+  RuleId string_;
+  RuleId number_;
+  RuleId integer_;
+  RuleId value_;
+  RuleId object_;
+};
+
+}  // namespace slip

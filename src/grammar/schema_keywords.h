@@ -1,0 +1,51 @@
+// What is done with each keyword of JSON schemas, and small readers of their values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace slip {
+
+enum class KeywordUse {
+  followed,
+  annotation,   // says nothing about which values fit
+  unsupported,  // restricts values in a way that is not implemented
+  unknown,
+};
+KeywordUse keyword_use(std::string_view keyword);
+
+// Which types a schema's values may have.
+struct TypeSet {
+  bool null = false;
+  bool boolean = false;
+  bool integer = false;
+  bool number = false;  // with integers
+  bool string = false;
+  bool array = false;
+  bool object = false;
+
+  static TypeSet all() { return {true, true, true, true, true, true, true}; }
+  bool contains(const Json& value) const;
+  bool empty() const {
+    return !(null || boolean || integer || number || string || array || object);
+  }
+};
+
+// Of the keyword "type"; where that is missing, of the keywords that speak of one type only, and
+// where there are none, all.
+Result<TypeSet> schema_types(const JsonObject& schema);
+
+// A count such as minLength. Missing: nullopt.
+Result<std::optional<int64_t>> count_keyword(const JsonObject& schema, std::string_view keyword);
+
+// "schema at #/properties/a: ..."
+Error at_path(Error failure, const std::string& path);
+
+std::string_view text_of(const Json& string);
+
+}  // namespace slip

@@ -1,0 +1,39 @@
+// What the API asks for answers: the service, or a script in tests.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "engine/service.h"
+
+namespace slip {
+
+class Answerer {
+ public:
+  virtual ~Answerer() = default;
+
+  // As those of Service.
+  virtual std::variant<RequestId, Refusal> submit(Request request,
+                                                  std::shared_ptr<RequestListener> listener) = 0;
+  virtual void cancel(RequestId id) = 0;
+  virtual int64_t context() const = 0;
+};
+
+// `service` must outlive this.
+class ServiceAnswerer final : public Answerer {
+ public:
+  explicit ServiceAnswerer(Service& service) : service_(service) {}
+
+  std::variant<RequestId, Refusal> submit(Request request,
+                                          std::shared_ptr<RequestListener> listener) override {
+    return service_.submit(std::move(request), std::move(listener));
+  }
+  void cancel(RequestId id) override { service_.cancel(id); }
+  int64_t context() const override { return service_.context(); }
+
+ private:
+  Service& service_;
+};
+
+}  // namespace slip

@@ -1,0 +1,87 @@
+#include "server/api_constraint.h"
+
+#include <utility>
+
+#include "server/chat_messages.h"
+#include "server/chat_thinking_budget.h"
+
+namespace slip {
+namespace {
+
+using Made = ApiResult<std::unique_ptr<Constraint>>;
+
+ConstraintSpec spec_of(const AnswerForm& form) {
+  ConstraintSpec spec;
+  switch (form.kind) {
+    case AnswerForm::Kind::text: unreachable("a constraint for free text");
+    case AnswerForm::Kind::json_object: spec.kind = ConstraintSpec::Kind::json_object; break;
+    case AnswerForm::Kind::json_schema: spec.kind = ConstraintSpec::Kind::json_schema; break;
+    case AnswerForm::Kind::regex: spec.kind = ConstraintSpec::Kind::regex; break;
+    case AnswerForm::Kind::choice: spec.kind = ConstraintSpec::Kind::choice; break;
+    case AnswerForm::Kind::grammar: spec.kind = ConstraintSpec::Kind::grammar; break;
+  }
+  spec.schema = form.schema;
+  spec.strict = form.strict;
+  spec.text = form.pattern;
+  spec.choices = form.choices;
+  return spec;
+}
+
+ConstraintSpec spec_of_tools(const ChatRequest& request) {
+  ConstraintSpec spec;
+  spec.kind = ConstraintSpec::Kind::tool_calls;
+  const bool required = request.tool_use.kind != ToolUse::Kind::automatic;
+  spec.tool_choice = required ? ToolChoice::required : ToolChoice::automatic;
+  spec.parallel_calls = request.parallel_tool_calls;
+  for (const Json& tool : request.tools)
+    if (request.tool_use.name.empty() || tool_name(tool) == request.tool_use.name)
+      spec.tools.push_back(tool);
+  return spec;
+}
+
+}  // namespace
+
+ConstraintMaker::ConstraintMaker(const ServedModel& model)
+    : model_(model), tokens_(TokenIndex::make(*model.tokenizer)) {}
+
+Made ConstraintMaker::make(const ConstraintSpec& spec, const AnswerOptions& options,
+                           const std::string& param) const {
+  std::vector<int32_t> stops = model_.defaults.stop_ids;
+  stops.insert(stops.end(), options.stop_ids.begin(), options.stop_ids.end());
+  Result<std::unique_ptr<Constraint>> made = make_constraint(spec, tokens_, stops);
+  if (!made.ok()) return bad_request(made.failure().message, param);
+  return std::move(made).value();
+}
+
+Made ConstraintMaker::for_text(const AnswerOptions& options) const {
+  if (options.form.kind == AnswerForm::Kind::text) return nullptr;
+  return make(spec_of(options.form), options, options.form.param);
+}
+
+Made ConstraintMaker::for_form(const ChatRequest& request, bool in_thoughts) const {
+  const bool must_call = request.tool_use.kind == ToolUse::Kind::required ||
+                         request.tool_use.kind == ToolUse::Kind::named;
+  const bool has_form = request.options.form.kind != AnswerForm::Kind::text;
+  if (has_form && !must_call) {
+    ConstraintSpec spec = spec_of(request.options.form);
+    spec.after_reasoning = in_thoughts;
+    return make(spec, request.options, request.options.form.param);
+  }
+  if (request.tools.empty()) return nullptr;
+  ConstraintSpec spec = spec_of_tools(request);
+  spec.after_reasoning = in_thoughts;
+  Made made = make(spec, request.options, "tools");
+  // A tool with a schema that cannot be enforced can still be called.
+  if (!must_call && std::holds_alternative<ApiError>(made)) return nullptr;
+  return made;
+}
+
+Made ConstraintMaker::for_chat(const ChatRequest& request, bool in_thoughts) const {
+  Made made = for_form(request, in_thoughts);
+  if (std::holds_alternative<ApiError>(made) || !in_thoughts || request.thinking_budget < 0)
+    return made;
+  return std::make_unique<ThinkingBudget>(*model_.tokenizer, request.thinking_budget,
+                                          std::move(std::get<0>(made)));
+}
+
+}  // namespace slip

@@ -1,0 +1,61 @@
+#include "server/api_context.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "text/utf8.h"
+
+namespace slip {
+namespace {
+
+// A client could otherwise fill the memory, and the log, with names.
+constexpr size_t kMostNotes = 200;
+
+}  // namespace
+
+ApiContext::ApiContext(ServedModel served, ApiOptions choices)
+    : model(std::move(served)),
+      options(std::move(choices)),
+      prompts(model, options.strict_template),
+      constraints(model) {
+  check(!model.names.empty(), "a served model has no name");
+}
+
+int64_t ApiContext::context() const {
+  const Answerer* engine = answerer.load();
+  return engine ? engine->context() : model.context;
+}
+
+ApiResult<std::string> ApiContext::served_name(const std::string& asked) const {
+  if (asked.empty()) return model.names[0];
+  if (std::find(model.names.begin(), model.names.end(), asked) != model.names.end()) return asked;
+  std::string served;
+  for (const std::string& name : model.names) served += (served.empty() ? "'" : ", '") + name + "'";
+  ApiError error = not_found(cat("the model '", asked, "' does not exist; served are: ", served),
+                             "model_not_found");
+  error.param = "model";
+  return error;
+}
+
+void ApiContext::note_unknown(const std::string& endpoint, const std::vector<std::string>& names) {
+  if (!options.log) return;
+  for (const std::string& name : names) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (noted_.size() >= kMostNotes || !noted_.insert(endpoint + " " + name).second) continue;
+    }
+    options.log(cat(endpoint, ": the field '", name.substr(0, 64), "' is not known and ignored"));
+  }
+}
+
+ApiResult<JsonObject> read_body(const HttpRequest& request) {
+  if (!is_valid_utf8(request.body)) return bad_request("the body is not valid UTF-8");
+  Result<Json> parsed = parse_json(request.body, "request body");
+  if (!parsed.ok()) return bad_request(parsed.failure().message);
+  if (!parsed.value().is_object())
+    return bad_request(
+        cat("the body must be a JSON object, but is ", describe_json_kind(parsed.value())));
+  return std::move(parsed.value().get_object());
+}
+
+}  // namespace slip

@@ -1,0 +1,28 @@
+// Messages as clients send them, made into what chat templates expect.
+#pragma once
+
+#include <string_view>
+#include <variant>
+
+#include "base/json.h"
+#include "server/api_error.h"
+
+namespace slip {
+
+// Checks roles, contents and tool calls, and simplifies: `developer` is `system`, a list of text
+// parts is one text, `reasoning` is `reasoning_content`; members that templates do not know
+// (cache_control, names of users) are left out.
+ApiResult<JsonArray> normalised_messages(const JsonArray& messages);
+
+// Templates accept a system message in the first place only; agents add more later on. All of them
+// become the first message.
+JsonArray with_one_system_message(JsonArray messages);
+
+// Checks that every tool is a function with a name, and wraps those that are not wrapped as
+// {"type": "function", "function": {...}}.
+ApiResult<JsonArray> normalised_tools(const JsonArray& tools);
+
+// Of a tool that normalised_tools() gave.
+std::string_view tool_name(const Json& tool);
+
+}  // namespace slip

@@ -1,0 +1,127 @@
+#include "server/chat_plan.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "server/chat_messages.h"
+
+namespace slip {
+namespace {
+
+uint64_t random_seed() {
+  thread_local std::mt19937_64 random(std::random_device{}());
+  return random();
+}
+
+ApiError too_long(int64_t context, const Prompt& written, int64_t answer) {
+  const auto prompt = int64_t(written.ids.size());
+  ApiError error = bad_request(
+      cat("This model's maximum context length is ", context, " tokens. However, you requested ",
+          prompt + answer, " tokens (", prompt, " in the prompt, ", answer,
+          " in the completion). Please reduce the length of the prompt or completion."),
+      std::string(written.field));
+  error.code = "context_length_exceeded";
+  error.details = {{"n_prompt_tokens", prompt}, {"n_ctx", context}};
+  return error;
+}
+
+// Models that have called tools before in a conversation do so again, with no tools in the prompt.
+void forbid_calls(const ApiContext& context, SamplingOptions& sampling) {
+  if (const auto id = context.model.tokenizer->find("<tool_call>"))
+    sampling.logit_bias.emplace_back(*id, -100.0f);
+}
+
+std::optional<OutputParser> parser_for(const ChatRequest& request, bool in_thoughts) {
+  // Text of a given form is not searched for tags.
+  const bool plain = request.options.form.kind != AnswerForm::Kind::text && request.tools.empty();
+  if (plain && !in_thoughts) return std::nullopt;
+  const auto calls =
+      request.tools.empty() ? OutputParser::Calls::as_content : OutputParser::Calls::parsed;
+  return OutputParser(in_thoughts, request.tools, calls);
+}
+
+}  // namespace
+
+ApiStatus settle_tools(ChatRequest& request) {
+  SLIP_API_TRY(request.tools, normalised_tools(request.tools));
+  switch (request.tool_use.kind) {
+    case ToolUse::Kind::none: request.tools.clear(); break;
+    case ToolUse::Kind::automatic: break;
+    case ToolUse::Kind::required:
+      if (request.tools.empty()) return bad_request("there are no tools to choose", "tool_choice");
+      break;
+    case ToolUse::Kind::named: {
+      const auto named = [&](const Json& tool) { return tool_name(tool) == request.tool_use.name; };
+      if (std::none_of(request.tools.begin(), request.tools.end(), named))
+        return bad_request(cat("'tool_choice' names the tool '", request.tool_use.name,
+                               "', which is not in 'tools'"),
+                           "tool_choice");
+      break;
+    }
+  }
+  return std::nullopt;
+}
+
+ApiResult<Answerer*> engine_of(const ApiContext& context) {
+  Answerer* engine = context.answerer.load();
+  if (!engine) return unavailable("the model is being loaded");
+  return engine;
+}
+
+ApiResult<Request> plan_request(const ApiContext& context, const Prompt& prompt,
+                                const AnswerOptions& options, const std::string& salt) {
+  const int64_t room = context.context();
+  const auto length = int64_t(prompt.ids.size());
+  const int64_t wanted = std::max<int64_t>(options.max_tokens, 1);
+  if (length + wanted > room)
+    return too_long(room, prompt, std::max<int64_t>(0, options.max_tokens));
+  if (options.max_tokens >= 0 && options.min_tokens > options.max_tokens)
+    return bad_request("'min_tokens' must not be above the limit on tokens", "min_tokens");
+  Request request;
+  request.prompt = prompt.ids;
+  request.message_ends = prompt.message_ends;
+  request.sampling = options.sampling;
+  if (!options.has_seed) request.sampling.seed = random_seed();
+  request.max_tokens = options.max_tokens;
+  request.min_tokens = options.min_tokens;
+  if (!options.ignore_eos) request.stop_ids = context.model.defaults.stop_ids;
+  request.stop_ids.insert(request.stop_ids.end(), options.stop_ids.begin(), options.stop_ids.end());
+  request.stop_strings = options.stop;
+  request.top_logprobs = options.top_logprobs;
+  request.salt = options.cache_salt.empty() ? salt : cat(salt, "\n", options.cache_salt);
+  request.reuse_prefix = options.cache_prompt;
+  return request;
+}
+
+ApiResult<ChatPlan> plan_chat(ApiContext& context, ChatRequest& request, const std::string& salt) {
+  ChatPlan plan;
+  SLIP_API_TRY(plan.model, context.served_name(request.model));
+  SLIP_API_TRY(plan.answerer, engine_of(context));
+  if (ApiStatus problem = settle_tools(request)) return std::move(*problem);
+
+  SLIP_API_TRY(const Prompt prompt, context.prompts.write(request));
+  AnswerOptions& options = request.options;
+  const int64_t room = context.context() - int64_t(prompt.ids.size());
+  if (request.shorten_to_fit && room > 0) options.max_tokens = std::min(options.max_tokens, room);
+
+  if (request.tool_use.kind == ToolUse::Kind::none) forbid_calls(context, options.sampling);
+  SLIP_API_TRY(const std::unique_ptr<Constraint> form,
+               context.constraints.for_chat(request, prompt.in_thoughts));
+  // Where a form is complete nothing but the end is allowed.
+  if (form) options.ignore_eos = false;
+
+  for (int i = 0; i < options.choices; ++i) {
+    PlannedChoice choice;
+    SLIP_API_TRY(choice.request, plan_request(context, prompt, options, salt));
+    choice.request.sampling.seed += uint64_t(i);
+    if (form) choice.request.constraint = form->clone();
+    choice.parser = parser_for(request, prompt.in_thoughts);
+    choice.shares_prompt = i > 0;
+    plan.choices.push_back(std::move(choice));
+  }
+  plan.prompt = prompt.ids;
+  return plan;
+}
+
+}  // namespace slip

@@ -1,0 +1,122 @@
+#include "server/chat_prompt.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/chat_messages.h"
+#include "text/reasoning.h"
+
+namespace slip {
+namespace {
+
+// Rendered with its final message complete, the text goes on behind it (end of turn, newline): all
+// of that is cut off, so that the answer continues the message.
+std::string cut_behind(std::string rendered, std::string_view final_content) {
+  const size_t last = final_content.find_last_not_of(" \t\r\n");
+  const std::string_view trimmed =
+      final_content.substr(0, last == std::string::npos ? 0 : last + 1);
+  const size_t at = rendered.rfind(trimmed);
+  if (!trimmed.empty() && at != std::string::npos) rendered.resize(at + trimmed.size());
+  return rendered;
+}
+
+bool has_open_thoughts(std::string_view text) {
+  const size_t open = text.rfind("<think>");
+  if (open == std::string_view::npos) return false;
+  const size_t closed = text.rfind("</think>");
+  return closed == std::string_view::npos || closed < open;
+}
+
+ApiError refused_by_template(const std::string& message) {
+  return bad_request(cat("the chat template refused the messages: ", message), "messages");
+}
+
+}  // namespace
+
+PromptWriter::PromptWriter(const ServedModel& model, bool strict_template)
+    : model_(model), strict_template_(strict_template), guard_(*model.tokenizer) {}
+
+ApiResult<std::string> PromptWriter::render(const ChatRequest& request) const {
+  if (!model_.chat_template)
+    return bad_request("the model has no chat template; use /v1/completions", "model");
+  SLIP_API_TRY(JsonArray messages, normalised_messages(request.messages));
+  if (!strict_template_) messages = with_one_system_message(std::move(messages));
+
+  ChatTemplate::Request out;
+  out.flags = request.template_flags;
+  for (const char* reserved : {"messages", "tools", "add_generation_prompt"})
+    out.flags.erase(reserved);
+  Json texts = JsonArray{std::move(messages), request.tools, std::move(out.flags)};
+  guard_.mark(texts);
+  out.messages = std::move(texts.get_array()[0].get_array());
+  out.tools = std::move(texts.get_array()[1].get_array());
+  out.flags = std::move(texts.get_array()[2].get_object());
+  out.add_generation_prompt = request.add_generation_prompt && !request.continue_final_message;
+
+  const bool continues = request.continue_final_message;
+  if (continues && (out.messages.empty() ||
+                    text_member(out.messages.back().get_object(), "role") != "assistant"))
+    return bad_request("'continue_final_message' needs a final message of the assistant",
+                       "continue_final_message");
+  Result<std::string> rendered = model_.chat_template->render(out);
+  if (!rendered.ok()) return refused_by_template(rendered.failure().message);
+  if (!continues) return std::move(rendered).value();
+  return cut_behind(std::move(rendered).value(),
+                    text_member(out.messages.back().get_object(), "content"));
+}
+
+ApiResult<Prompt> PromptWriter::write(const ChatRequest& request) const {
+  SLIP_API_TRY(const std::string text, render(request));
+  Prompt prompt;
+  prompt.field = "messages";
+  prompt.ids = guard_.encode(text);
+  prompt.message_ends = message_ends(prompt.ids);
+  prompt.in_thoughts = ends_in_thoughts(text);
+  if (request.continue_final_message) {
+    const Json& last = request.messages.back();
+    const Json* content = last.get_object().if_contains("content");
+    prompt.in_thoughts = prompt.in_thoughts || (content && content->is_string() &&
+                                                has_open_thoughts(content->get_string()));
+  }
+  if (prompt.ids.empty()) return bad_request("the prompt is empty", "messages");
+  return prompt;
+}
+
+Prompt PromptWriter::raw(std::string_view text) const {
+  return raw(model_.tokenizer->encode(text));
+}
+
+Prompt PromptWriter::raw(std::vector<int32_t> ids) const {
+  Prompt prompt;
+  prompt.field = "prompt";
+  prompt.message_ends = message_ends(ids);
+  prompt.ids = std::move(ids);
+  return prompt;
+}
+
+std::vector<int32_t> PromptWriter::infill(std::string_view before, std::string_view behind) const {
+  const Tokenizer& tokenizer = *model_.tokenizer;
+  std::vector<int32_t> ids;
+  const auto add = [&](std::string_view token, std::string_view text) {
+    const std::optional<int32_t> id = tokenizer.find(token);
+    if (!id) return false;
+    ids.push_back(*id);
+    const std::vector<int32_t> more = tokenizer.encode(text, AddedTokens::kAsText);
+    ids.insert(ids.end(), more.begin(), more.end());
+    return true;
+  };
+  const bool possible =
+      add("<|fim_prefix|>", before) && add("<|fim_suffix|>", behind) && add("<|fim_middle|>", "");
+  return possible ? ids : std::vector<int32_t>();
+}
+
+// The tokens that end the model's own turns end all turns in its template.
+std::vector<int64_t> PromptWriter::message_ends(const std::vector<int32_t>& ids) const {
+  const std::vector<int32_t>& ends = model_.defaults.stop_ids;
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (std::find(ends.begin(), ends.end(), ids[i]) != ends.end()) places.push_back(int64_t(i) + 1);
+  return places;
+}
+
+}  // namespace slip

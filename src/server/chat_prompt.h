@@ -1,0 +1,47 @@
+// A conversation as tokens.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "server/api.h"
+#include "server/chat_request.h"
+#include "server/chat_special_tokens.h"
+
+namespace slip {
+
+struct Prompt {
+  std::vector<int32_t> ids;
+  std::string_view field;             // of the request that it was made from
+  std::vector<int64_t> message_ends;  // as in Request
+  bool in_thoughts = false;           // the answer begins with reasoning
+};
+
+class PromptWriter {
+ public:
+  // `model` must outlive this.
+  PromptWriter(const ServedModel& model, bool strict_template);
+
+  // Messages and tools are checked here, and the template may refuse them.
+  ApiResult<Prompt> write(const ChatRequest& request) const;
+
+  // Text that is no conversation: special tokens in it are meant.
+  Prompt raw(std::string_view text) const;
+  Prompt raw(std::vector<int32_t> ids) const;
+
+  // Both sides of a place to be filled; empty if the model has no tokens for that.
+  std::vector<int32_t> infill(std::string_view before, std::string_view behind) const;
+
+ private:
+  ApiResult<std::string> render(const ChatRequest& request) const;
+  std::vector<int64_t> message_ends(const std::vector<int32_t>& ids) const;
+
+  const ServedModel& model_;
+  bool strict_template_;
+  SpecialTokenGuard guard_;
+};
+
+}  // namespace slip

@@ -1,0 +1,37 @@
+// A conversation to be answered, whichever protocol it came in: messages and tools are in OpenAI's
+// shape.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "server/api_answer_options.h"
+
+namespace slip {
+
+struct ToolUse {
+  enum class Kind : uint8_t { none, automatic, required, named };
+  Kind kind = Kind::automatic;
+  std::string name;
+};
+
+struct ChatRequest {
+  std::string model;
+  JsonArray messages;
+  JsonArray tools;
+  ToolUse tool_use;
+  bool parallel_tool_calls = true;
+  JsonObject template_flags;
+  bool add_generation_prompt = true;
+  bool continue_final_message = false;
+  int64_t thinking_budget = -1;  // tokens of thought; -1: no limit
+  // An answer longer than the context has room for: shortened, or refused.
+  bool shorten_to_fit = false;
+  AnswerOptions options;
+};
+
+// reasoning_effort and its like. What the client wrote into the template's flags wins.
+void set_effort(ChatRequest& request, const std::string& effort);
+void set_thinking(ChatRequest& request, bool think);
+
+}  // namespace slip

@@ -1,0 +1,111 @@
+// One client's connection: reads requests one after the other, and writes the reply of each.
+// Everything happens on the I/O thread; the replies that handlers hold post to it.
+#pragma once
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <string>
+
+#include "server/http_reply.h"
+#include "server/http_server.h"
+#include "server/http_transport.h"
+
+namespace slip {
+
+class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<HttpConnection> {
+ public:
+  // What all connections of a server have in common.
+  struct Shared {
+    boost::asio::io_context& io;
+    HttpServerOptions options;
+    HttpServer::Hooks hooks;
+    std::shared_ptr<IoQueue> queue;
+    std::function<void(HttpConnection*)> on_gone;
+    size_t body_bytes = 0;  // reserved by requests, of options.bodies_bytes
+  };
+
+  HttpConnection(Shared& shared, std::shared_ptr<HttpTransport> transport, std::string client);
+
+  void start();
+  // Says that there are too many connections.
+  void start_refusing();
+  // Ends when the reply that is under way has been read, at once if there is none.
+  void finish();
+  void close();
+
+  // What the reply that handlers hold asks for; `exchange` tells late calls for an earlier request.
+  void reply_on_close(uint64_t exchange, std::function<void()> callback) override;
+  void reply_whole(uint64_t exchange, ReplyHead head, std::string body) override;
+  void reply_begin(uint64_t exchange, ReplyHead head) override;
+  void reply_write(uint64_t exchange, std::string piece) override;
+  void reply_end(uint64_t exchange) override;
+  void reply_dropped(uint64_t exchange) override;
+
+ private:
+  enum class State {
+    reading,    // a request, or waiting for one
+    answering,  // until the reply has been handed to the system
+    lingering,  // the last reply is out; what still comes in is thrown away
+    closed,
+  };
+  enum class Phase { waiting, streaming, complete };  // of the reply
+
+  void read_more();
+  void on_read(bool ok, size_t bytes);
+  void on_end_of_input();
+  void advance();
+  void admit();
+  // Room for the body among those of all; false if there is none.
+  bool reserve_body();
+  void release_body();
+  void dispatch();
+  std::shared_ptr<Reply> begin_exchange(const HttpRequest& request);
+  void answer_at_once(const HttpRequest& request, HttpAnswer answer, bool last);
+
+  std::string head_bytes(const ReplyHead& head, std::string_view framing) const;
+  void queue_bytes(std::string_view bytes);
+  void queue_piece(std::string_view piece);
+  void flush();
+  void on_written(bool ok);
+  void on_reply_out();
+  void linger();
+  void tell_closed();
+
+  void set_deadline(double seconds);
+  void on_deadline();
+  void start_pings();
+
+  bool is_current(uint64_t exchange) const {
+    return state_ == State::answering && exchange == exchange_ && phase_ != Phase::complete;
+  }
+
+  Shared& shared_;
+  std::shared_ptr<HttpTransport> transport_;
+  std::string client_;
+  boost::asio::steady_timer deadline_, ping_;
+
+  State state_ = State::reading;
+  bool reading_ = false;      // a read is under way
+  bool input_ended_ = false;  // the client will send no more
+  bool last_request_ = false;
+  std::array<char, 16384> chunk_;
+  std::string buffer_;  // read, not yet understood
+  std::unique_ptr<HttpParser> parser_;
+  size_t reserved_ = 0;  // of shared_.body_bytes
+
+  uint64_t exchange_ = 0;
+  Phase phase_ = Phase::complete;
+  bool head_only_ = false, chunked_ = false;
+  HttpHeaders extra_headers_;
+  std::shared_ptr<ReplyRecord> record_;
+  std::function<void()> on_close_;
+  bool interrupted_ = false;  // the client left, or was too slow, before the reply was complete
+
+  std::string pending_, in_flight_;
+  bool writing_ = false;
+  std::chrono::steady_clock::time_point last_write_;
+};
+
+}  // namespace slip

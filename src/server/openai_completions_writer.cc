@@ -1,0 +1,193 @@
+#include "server/openai_completions_writer.h"
+
+#include <utility>
+
+#include "server/api_collected.h"
+
+namespace slip {
+namespace {
+
+// The older shape of log probabilities: lists side by side.
+class LogprobLists {
+ public:
+  LogprobLists(const Tokenizer& tokenizer, size_t offset)
+      : tokenizer_(tokenizer), offset_(offset) {}
+
+  void add(const TokenEvent& event) {
+    const std::string text = text_of(event.id);
+    tokens_.push_back(Json(text));
+    logprobs_.push_back(finite_logprob(event.logprob));
+    JsonObject top;
+    for (const TokenLogprob& other : event.top)
+      top[text_of(other.id)] = finite_logprob(other.logprob);
+    top_.push_back(std::move(top));
+    offsets_.push_back(offset_);
+    offset_ += text.size();
+  }
+
+  std::string json() const {
+    return dump_json(JsonObject{{"tokens", tokens_},
+                                {"token_logprobs", logprobs_},
+                                {"top_logprobs", top_},
+                                {"text_offset", offsets_}});
+  }
+  size_t offset() const { return offset_; }
+
+ private:
+  std::string text_of(int32_t id) const {
+    const int32_t ids[] = {id};
+    return tokenizer_.decode(ids);
+  }
+
+  const Tokenizer& tokenizer_;
+  size_t offset_;
+  JsonArray tokens_, logprobs_, top_, offsets_;
+};
+
+std::string head_of(const ReplyIdentity& identity) {
+  std::string head = R"({"id":)";
+  append_quoted(head, identity.id);
+  head += R"(,"object":"text_completion","created":)" + std::to_string(identity.created) +
+          R"(,"model":)";
+  append_quoted(head, identity.model);
+  return head + R"(,"choices":[)";
+}
+
+struct CompletionPiece {
+  int index;
+  std::string_view text;
+  std::string logprobs = "null";
+  std::string_view finish{};
+  std::string token_ids{};
+};
+
+void append_choice(std::string& out, const CompletionPiece& piece) {
+  out += R"({"index":)" + std::to_string(piece.index) + R"(,"text":)";
+  append_quoted(out, piece.text);
+  out += R"(,"logprobs":)" + piece.logprobs;
+  if (!piece.token_ids.empty()) out += R"(,"token_ids":)" + piece.token_ids;
+  out += R"(,"finish_reason":)";
+  if (piece.finish.empty())
+    out += "null";
+  else
+    append_quoted(out, piece.finish);
+  out += '}';
+}
+
+class CompletionStream final : public AnswerWriter {
+ public:
+  CompletionStream(HttpReply& reply, CompletionWriterSetup setup)
+      : reply_(reply),
+        setup_(std::move(setup)),
+        head_("data: " + head_of(setup_.identity)),
+        offsets_(setup_.echoes.size()) {}
+
+  void begin() override {
+    reply_.begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+    begun_ = true;
+    for (size_t i = 0; i < setup_.echoes.size(); ++i) {
+      offsets_[i] = setup_.echoes[i].size();
+      if (!setup_.echoes[i].empty()) write({.index = int(i), .text = setup_.echoes[i]});
+    }
+  }
+
+  void token(const AnswerToken& token) override {
+    const AnswerOptions& options = setup_.options;
+    const std::string_view text = text_of(token.pieces);
+    const bool detailed = options.top_logprobs >= 0 || options.return_token_ids;
+    if (text.empty() && !detailed) return;
+    CompletionPiece piece = {.index = token.choice, .text = text};
+    if (options.top_logprobs >= 0) {
+      size_t& offset = offsets_[size_t(token.choice)];
+      LogprobLists lists(*setup_.tokenizer, offset);
+      lists.add(token.event);
+      offset = lists.offset();
+      piece.logprobs = lists.json();
+    }
+    if (options.return_token_ids) piece.token_ids = "[" + std::to_string(token.event.id) + "]";
+    write(piece);
+  }
+
+  void finish(const AnswerEnd& end) override {
+    if (end.choice == 0) timings_ = dump_json(llama_timings(end.summary));
+    write({.index = end.choice,
+           .text = text_of(end.pieces),
+           .finish = openai_finish_reason(end.summary, false)});
+  }
+
+  void complete(const AnswerUsage& usage) override {
+    std::string out;
+    if (setup_.options.include_usage)
+      out = head_ + R"(],"usage":)" + dump_json(openai_usage(usage)) + R"(,"timings":)" + timings_ +
+            "}\n\n";
+    reply_.write(out + "data: [DONE]\n\n");
+    reply_.end();
+  }
+
+  void fail(const ApiError& error) override {
+    if (!begun_) return send_openai_error(reply_, error);
+    reply_.write("data: " + openai_error_body(error) + "\n\n");
+    reply_.end();
+  }
+
+ private:
+  static std::string_view text_of(std::span<const OutputEvent> pieces) {
+    return pieces.empty() ? std::string_view() : std::string_view(pieces[0].text);
+  }
+
+  void write(const CompletionPiece& piece) {
+    std::string out = head_;
+    append_choice(out, piece);
+    reply_.write(out + "]}\n\n");
+  }
+
+  HttpReply& reply_;
+  const CompletionWriterSetup setup_;
+  const std::string head_;
+  std::vector<size_t> offsets_;  // per choice: bytes of text so far
+  std::string timings_;
+  bool begun_ = false;
+};
+
+std::string completion_body(const CompletionWriterSetup& setup,
+                            const std::vector<CollectedAnswer>& answers, const AnswerUsage& usage) {
+  std::string out = head_of(setup.identity);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const CollectedAnswer& answer = answers[i];
+    if (i > 0) out += ',';
+    const std::string text = setup.echoes[i] + answer.content;
+    CompletionPiece piece = {
+        .index = int(i), .text = text, .finish = openai_finish_reason(answer.summary, false)};
+    if (setup.options.top_logprobs >= 0) {
+      LogprobLists lists(*setup.tokenizer, setup.echoes[i].size());
+      for (const TokenEvent& event : answer.tokens) lists.add(event);
+      piece.logprobs = lists.json();
+    }
+    if (setup.options.return_token_ids) {
+      JsonArray ids;
+      for (const TokenEvent& event : answer.tokens) ids.push_back(event.id);
+      piece.token_ids = dump_json(ids);
+    }
+    append_choice(out, piece);
+  }
+  return out + R"(],"usage":)" + dump_json(openai_usage(usage)) + R"(,"timings":)" +
+         dump_json(llama_timings(answers[0].summary)) + "}";
+}
+
+}  // namespace
+
+std::unique_ptr<AnswerWriter> make_completion_writer(HttpReply& reply,
+                                                     CompletionWriterSetup setup) {
+  if (setup.options.stream) return std::make_unique<CompletionStream>(reply, std::move(setup));
+  const bool keep_tokens = setup.options.return_token_ids || setup.options.top_logprobs >= 0;
+  const size_t choices = setup.echoes.size();
+  return make_collecting_writer(
+      reply, choices,
+      {.body = [setup = std::move(setup)](
+                   const auto& answers,
+                   const AnswerUsage& usage) { return completion_body(setup, answers, usage); },
+       .send_error = send_openai_error,
+       .keep_tokens = keep_tokens});
+}
+
+}  // namespace slip

@@ -1,0 +1,210 @@
+#include "server/responses_request.h"
+
+#include <utility>
+
+#include "server/openai_chat.h"
+
+namespace slip {
+namespace {
+
+// The texts of parts such as [{"type": "reasoning_text", "text": ".."}].
+std::string text_of_parts(const Json* parts) {
+  std::string text;
+  if (!parts || !parts->is_array()) return text;
+  for (const Json& part : parts->get_array()) {
+    const JsonObject* object = part.if_object();
+    if (!object) continue;
+    if (!text.empty()) text += '\n';
+    text += text_member(*object, "text");
+  }
+  return text;
+}
+
+// Items to messages. What the model said in one turn comes as several items: thoughts, text, calls.
+class ItemReader {
+ public:
+  explicit ItemReader(JsonArray& messages) : messages_(messages) {}
+
+  ApiStatus read(const Json& item, const std::string& path) {
+    const JsonObject* object = item.if_object();
+    if (!object) return bad_request(cat("'", path, "' must be an object"), path);
+    const std::string_view type = text_member(*object, "type");
+    if (type.empty() || type == "message") return read_message(*object, path);
+    if (type == "reasoning") return read_reasoning(*object);
+    if (type == "function_call") return read_call(*object);
+    if (type == "function_call_output") return read_output(*object, path);
+    if (type == "item_reference")
+      return bad_request("items are not stored here: send the item itself", path);
+    return bad_request(cat("items of type '", type, "' are not supported"), path + ".type");
+  }
+
+  void finish() {
+    if (!turn_.empty()) messages_.push_back(std::exchange(turn_, {}));
+  }
+
+ private:
+  ApiStatus read_message(const JsonObject& item, const std::string& path) {
+    const Json* content = item.if_contains("content");
+    const std::string_view role = text_member(item, "role");
+    if (role.empty() || !content)
+      return bad_request(cat("'", path, "' must have a 'role' and a 'content'"), path);
+    if (role != "assistant") {
+      finish();
+      messages_.push_back(JsonObject{{"role", role}, {"content", *content}});
+      return {};
+    }
+    if (turn_.contains("content") || turn_.contains("tool_calls")) finish();
+    turn_["role"] = "assistant";
+    turn_["content"] = *content;
+    return {};
+  }
+
+  ApiStatus read_reasoning(const JsonObject& item) {
+    finish();
+    std::string text = text_of_parts(item.if_contains("content"));
+    if (text.empty()) text = text_of_parts(item.if_contains("summary"));
+    if (text.empty()) return {};
+    turn_["role"] = "assistant";
+    turn_["reasoning_content"] = text;
+    return {};
+  }
+
+  ApiStatus read_call(const JsonObject& item) {
+    turn_["role"] = "assistant";
+    Json& calls = turn_["tool_calls"];
+    if (!calls.is_array()) calls = JsonArray();
+    calls.get_array().push_back(
+        JsonObject{{"id", text_member(item, "call_id")},
+                   {"type", "function"},
+                   {"function", JsonObject{{"name", text_member(item, "name")},
+                                           {"arguments", text_member(item, "arguments")}}}});
+    return {};
+  }
+
+  ApiStatus read_output(const JsonObject& item, const std::string& path) {
+    const Json* output = item.if_contains("output");
+    if (!output || !(output->is_string() || output->is_array()))
+      return bad_request("a function call's 'output' must be a string or a list of parts",
+                         path + ".output");
+    finish();
+    messages_.push_back(JsonObject{
+        {"role", "tool"}, {"tool_call_id", text_member(item, "call_id")}, {"content", *output}});
+    return {};
+  }
+
+  JsonArray& messages_;
+  JsonObject turn_;  // of the assistant, so far
+};
+
+void read_input(RequestFields& fields, ChatRequest& request) {
+  if (const auto instructions = fields.text("instructions"))
+    request.messages.push_back(JsonObject{{"role", "system"}, {"content", *instructions}});
+  const Json* input = fields.value("input");
+  if (!input) return fields.fail("input", "'input' is missing");
+  if (input->is_string()) {
+    request.messages.push_back(JsonObject{{"role", "user"}, {"content", *input}});
+    return;
+  }
+  const JsonArray* items = fields.list("input");
+  if (!items) return;
+  ItemReader reader(request.messages);
+  for (size_t i = 0; i < items->size(); ++i)
+    if (ApiStatus problem = reader.read((*items)[i], cat("input[", i, "]")))
+      return fields.fail(std::move(*problem));
+  reader.finish();
+}
+
+// Tools that OpenAI's servers run are left out: clients offer them without asking whether they
+// exist.
+void read_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
+  const JsonArray* tools = fields.list("tools");
+  if (!tools) return;
+  for (const Json& tool : *tools) {
+    const JsonObject* object = tool.if_object();
+    const std::string_view type = object ? text_member(*object, "type") : std::string_view();
+    if (object && !type.empty() && type != "function") {
+      context.note_unknown("/v1/responses", {cat("tools: ", type)});
+      continue;
+    }
+    JsonObject function = object ? *object : JsonObject();
+    function.erase("type");
+    function.erase("strict");
+    request.tools.push_back(JsonObject{{"type", "function"}, {"function", std::move(function)}});
+  }
+}
+
+void refuse_memory(RequestFields& fields) {
+  for (const std::string_view name : {"previous_response_id", "conversation"})
+    if (fields.value(name))
+      fields.fail(name, cat("'", name,
+                            "' is not supported: responses are not stored here, send "
+                            "the whole conversation as 'input'"));
+  if (fields.value("prompt"))
+    fields.fail("prompt", "'prompt' is not supported: prompts are not stored here");
+  if (fields.boolean("background").value_or(false))
+    fields.fail("background", "'background' is not supported: responses are not stored here");
+}
+
+void read_text_format(RequestFields& fields, ChatRequest& request) {
+  const JsonObject* text = fields.object("text");
+  const Json* format = text ? text->if_contains("format") : nullptr;
+  if (!format || !format->is_object()) return;
+  RequestFields inner(format->get_object(), "text.format");
+  request.options.form = read_format_object(inner);
+  if (inner.failure()) fields.fail(*inner.failure());
+}
+
+void read_reasoning(RequestFields& fields, ChatRequest& request) {
+  const JsonObject* reasoning = fields.object("reasoning");
+  if (!reasoning) return;
+  RequestFields inner(*reasoning, "reasoning");
+  if (const auto effort =
+          inner.one_of("effort", {"none", "minimal", "low", "medium", "high", "xhigh", "max"}))
+    set_effort(request, *effort);
+  if (inner.failure()) fields.fail(*inner.failure());
+}
+
+}  // namespace
+
+ApiResult<ChatRequest> read_responses_request(ApiContext& context, const JsonObject& body) {
+  RequestFields fields(body);
+  ChatRequest request;
+  request.model = fields.text("model").value_or("");
+  refuse_memory(fields);
+  read_input(fields, request);
+  read_tools(context, fields, request);
+  request.tool_use = read_tool_choice(fields);
+  request.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
+  if (const JsonObject* flags = fields.object("chat_template_kwargs"))
+    request.template_flags = *flags;
+  read_reasoning(fields, request);
+  request.options =
+      read_answer_options(fields, context.model.defaults.sampling, context.vocabulary());
+  request.options.choices = 1;
+  request.options.max_tokens = fields.integer("max_output_tokens", {1, 1 << 30}).value_or(-1);
+  read_text_format(fields, request);
+  fields.ignore({"include", "truncation", "top_logprobs", "max_tool_calls"});
+  if (fields.failure()) return *fields.failure();
+  context.note_unknown("/v1/responses", fields.unread());
+  return request;
+}
+
+JsonObject responses_echo(const JsonObject& body) {
+  JsonObject echo = {{"instructions", nullptr},
+                     {"max_output_tokens", nullptr},
+                     {"metadata", JsonObject()},
+                     {"parallel_tool_calls", true},
+                     {"reasoning", JsonObject{{"effort", nullptr}, {"summary", nullptr}}},
+                     {"temperature", nullptr},
+                     {"text", JsonObject{{"format", JsonObject{{"type", "text"}}}}},
+                     {"tool_choice", "auto"},
+                     {"tools", JsonArray()},
+                     {"top_p", nullptr},
+                     {"truncation", "disabled"}};
+  for (auto& entry : echo)
+    if (const Json* given = body.if_contains(entry.key()); given && !given->is_null())
+      entry.value() = *given;
+  return echo;
+}
+
+}  // namespace slip

@@ -1,0 +1,20 @@
+// Answers of /v1/responses: items of thoughts, text and function calls, as events or in one piece.
+#pragma once
+
+#include <memory>
+
+#include "server/api_writer.h"
+#include "server/openai_shapes.h"
+
+namespace slip {
+
+struct ResponsesWriterSetup {
+  ReplyIdentity identity;
+  bool stream = false;
+  JsonObject echo;  // what the response repeats of its request
+};
+
+// `reply` must outlive it.
+std::unique_ptr<AnswerWriter> make_responses_writer(HttpReply& reply, ResponsesWriterSetup setup);
+
+}  // namespace slip

@@ -1,0 +1,87 @@
+#include "server/router.h"
+
+#include <exception>
+
+#include "server/http_answer.h"
+
+namespace slip {
+namespace {
+
+bool matches(const std::string& pattern, const std::string& path) {
+  if (!pattern.ends_with("/*")) return pattern == path;
+  const size_t fixed = pattern.size() - 1;
+  return path.size() > fixed && path.compare(0, fixed, pattern, 0, fixed) == 0;
+}
+
+// Whoever may GET may also ask for the head alone; the connection leaves the body out.
+bool takes(const ApiRoute& route, const std::string& method) {
+  return route.method == method || (route.method == "GET" && method == "HEAD");
+}
+
+// Null if there is none; `allowed` then has the methods that exist.
+const ApiRoute* find(const std::vector<ApiRoute>& routes, const HttpRequest& request,
+                     std::string& allowed) {
+  for (const ApiRoute& route : routes) {
+    if (!matches(route.path, request.path)) continue;
+    if (takes(route, request.method)) return &route;
+    allowed += (allowed.empty() ? "" : ", ") + route.method;
+  }
+  return nullptr;
+}
+
+// What only memory running out can cause must cost this request alone.
+void call(const HttpHandler& handler, const HttpRequest& request,
+          const std::shared_ptr<HttpReply>& reply) {
+  try {
+    handler(request, reply);
+  } catch (const std::exception& failure) {
+    send(*reply, error_answer(request.path, server_error(failure.what())));
+  }
+}
+
+}  // namespace
+
+Router::Router(std::vector<ApiRoute> routes, int threads) : routes_(std::move(routes)) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+}
+
+Router::~Router() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    jobs_.clear();
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Router::handle(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+  std::string allowed;
+  const ApiRoute* route = find(routes_, request, allowed);
+  if (!route)
+    return send(*reply,
+                allowed.empty() ? no_such_path(request.path) : wrong_method(request.path, allowed));
+  if (route->quick) return call(route->handler, request, reply);
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return send(*reply, error_answer(request.path, unavailable("shutting down")));
+    jobs_.push_back({&route->handler, request, reply});
+  }
+  changed_.notify_one();
+}
+
+void Router::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ended_ || !jobs_.empty(); });
+    if (ended_) return;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    call(*job.handler, job.request, job.reply);
+    job = {};  // the last reference may be this one, and logging takes its time
+    lock.lock();
+  }
+}
+
+}  // namespace slip

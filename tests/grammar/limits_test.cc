@@ -1,0 +1,159 @@
+// Requests that would be expensive are refused or bounded, quickly.
+#include <ctime>
+#include <functional>
+
+#include "tests/grammar/answers.h"
+
+namespace slip {
+namespace {
+
+constexpr double kQuick = 5;  // seconds of this process, with sanitizers too
+
+double seconds_of(const std::function<void()>& work) {
+  const std::clock_t start = std::clock();
+  work();
+  return double(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+// Makes it and, if it can be made, writes some of an answer.
+void expect_bounded(const ConstraintSpec& spec, const std::string& name) {
+  const double seconds = seconds_of([&] {
+    Result<std::unique_ptr<Constraint>> made = try_constraint(spec);
+    if (!made.ok()) {
+      EXPECT_FALSE(made.failure().message.empty());
+      return;
+    }
+    std::mt19937 random(1);
+    random_answer(*made.value(), random, 30);
+  });
+  EXPECT_LT(seconds, kQuick) << name;
+}
+
+std::string repeated(std::string_view text, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+TEST(Limits, CatastrophicPatterns) {
+  for (const std::string& pattern :
+       {std::string("(a|a)*b"), std::string("(a*)*b"), std::string("(a|aa)+$"),
+        std::string("(.*)(.*)(.*)(.*)(.*)[^a]"), std::string("(a{1,100}){1,100}"),
+        std::string("((a{1,100}){1,100}){1,100}"), std::string("([a-z]{1,100}){1,100}"),
+        std::string("(\\w|\\w\\w|\\w\\w\\w){1,1000}x"), std::string(".{0,1000}.{0,1000}.{0,1000}"),
+        std::string("(.|a)*(.|b)*c{500}"), std::string("(a|b)*a(a|b){20}"),
+        std::string("a{1000000}"), repeated("(", 5000), repeated("a?", 2000) + repeated("a", 2000),
+        repeated("(a|", 90) + "b" + repeated(")*", 90), repeated("[\\p{L}]", 200),
+        repeated("\\p{L}{1,50}", 40), repeated("x*", 8000), "a" + repeated("{2}", 900)})
+    expect_bounded(regex_spec(pattern), pattern.substr(0, 60));
+}
+
+// So many readings that only some are followed: masks and single tokens still agree, and there is
+// always a way on.
+TEST(Limits, ManyReadings) {
+  const std::unique_ptr<Constraint> constraint =
+      constraint_of(regex_spec("((.{1,3}|.{2,5}){1,99}(.{1,7}|[a-z]{3,9}){1,99}){1,99}"));
+  std::mt19937 random(8);
+  EXPECT_LT(seconds_of([&] {
+              for (int step = 0; step < 5; ++step) {
+                const TokenSet allowed = constraint->allowed();
+                std::vector<int32_t> ids;
+                for (int i = 0; i < 300; ++i) {
+                  const int32_t id = int32_t(random() % unsigned(minnow_tokens()->vocabulary()));
+                  ASSERT_EQ(allowed.contains(id), constraint->allows(id)) << id;
+                  if (id != stop_id() && allowed.contains(id)) ids.push_back(id);
+                }
+                ASSERT_FALSE(ids.empty());
+                constraint->advance(ids.front());
+              }
+            }),
+            4 * kQuick);
+}
+
+TEST(Limits, AmbiguousPatternsKeepTheirMeaning) {
+  EXPECT_TRUE(accepts(regex_spec("(a{1,100}){1,100}"), repeated("a", 5000)));
+  EXPECT_TRUE(accepts(regex_spec("(a|a)*b"), repeated("a", 500) + "b"));
+  const ConstraintSpec twentieth = regex_spec("(a|b)*a(a|b){20}");
+  EXPECT_TRUE(accepts(twentieth, repeated("ab", 100) + repeated("b", 19)));
+  EXPECT_FALSE(accepts(twentieth, repeated("ab", 100) + repeated("b", 20)));
+}
+
+TEST(Limits, NestedAnswersStayReadable) {
+  const std::unique_ptr<Constraint> constraint =
+      constraint_of({.kind = ConstraintSpec::Kind::json_object});
+  std::string text;
+  for (int i = 0; i < 500; ++i) {
+    const std::string deeper = i % 2 ? "[" : "{\"a\":";
+    const std::unique_ptr<Constraint> trial = constraint->clone();
+    if (accepted_bytes(*trial, deeper) < deeper.size()) break;
+    text += deeper;
+    accepted_bytes(*constraint, deeper);
+  }
+  std::mt19937 random(2);
+  const std::optional<std::string> rest = random_answer(*constraint, random, 3000);
+  ASSERT_TRUE(rest);
+  const Result<Json> parsed = parse_json(text + *rest, "answer");
+  EXPECT_TRUE(parsed.ok()) << parsed.failure().message;
+}
+
+TEST(Limits, LargeSchemas) {
+  std::string values;
+  for (int i = 0; i < 3000; ++i) values += cat(i ? "," : "", "\"value number ", i * 7919, "\"");
+  const ConstraintSpec many = schema_spec("{\"enum\": [" + values + "]}");
+  EXPECT_LT(seconds_of([&] { EXPECT_TRUE(accepts(many, "\"value number 7919\"")); }), kQuick);
+
+  const std::string too_many = "{\"enum\": [\"" + std::string(200'000, 'x') + "\"]}";
+  const auto refused = try_constraint(schema_spec(too_many));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.failure().message.find("enum"), std::string::npos);
+
+  std::string properties;
+  for (int i = 0; i < 900; ++i)
+    properties += cat(i ? "," : "", "\"p", i, "\": {\"type\": \"integer\", \"minimum\": ", i, "}");
+  expect_bounded(schema_spec("{\"type\": \"object\", \"properties\": {" + properties + "}}"),
+                 "900 optional properties");
+
+  std::string ways;
+  for (int i = 0; i < 150; ++i)
+    ways += cat(i ? "," : "", R"({"type": "object", "properties": {"kind": {"const": "k)", i,
+                R"("}, "v": {"type": "string"}}, "required": ["kind"]})");
+  const ConstraintSpec alternatives = schema_spec("{\"anyOf\": [" + ways + "]}");
+  EXPECT_TRUE(accepts(alternatives, R"({"kind": "k149", "v": "x"})"));
+  expect_bounded(alternatives, "150 alternatives");
+}
+
+TEST(Limits, DeepSchemas) {
+  JsonObject inner = {{"type", "null"}};
+  for (int i = 0; i < 60; ++i) inner = JsonObject{{"type", "array"}, {"items", std::move(inner)}};
+  EXPECT_TRUE(accepts(spec_of_schema(inner), repeated("[", 60) + repeated("]", 60)));
+  for (int i = 0; i < 500; ++i) inner = JsonObject{{"type", "array"}, {"items", std::move(inner)}};
+  const auto refused = try_constraint(spec_of_schema(inner));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.failure().message.find("deeper"), std::string::npos);
+
+  JsonObject all = {{"type", "null"}};
+  for (int i = 0; i < 500; ++i) all = JsonObject{{"allOf", JsonArray{std::move(all)}}};
+  EXPECT_FALSE(try_constraint(spec_of_schema(all)).ok());
+}
+
+TEST(Limits, ReferencesThatGrow) {
+  expect_bounded(
+      schema_spec(R"({"$defs": {"a": {"properties": {"x": {"allOf": [{"$ref": "#/$defs/a"},
+      {"$ref": "#/$defs/b"}]}}}, "b": {"properties": {"x": {"$ref": "#/$defs/a"}, "y":
+      {"allOf": [{"$ref": "#/$defs/b"}, {"properties": {"z": {"$ref": "#/$defs/a"}}}]}}}},
+      "allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]})"),
+      "references within allOf");
+  expect_bounded(schema_spec(R"({"allOf": [{"$ref": "#"}]})"), "a ring of allOf");
+  expect_bounded(schema_spec(R"({"$ref": "#/a", "a": {"$ref": "#/b"}, "b": {"$ref": "#/a"}})"),
+                 "a ring of $ref");
+  // Each level names the one below twice.
+  std::string definitions = R"("d0": {"type": "null"})";
+  for (int i = 1; i < 40; ++i)
+    definitions += cat(", \"d", i, R"(": {"type": "array", "prefixItems": [{"$ref": "#/$defs/d)",
+                       i - 1, R"("}, {"$ref": "#/$defs/d)", i - 1, "\"}]}");
+  expect_bounded(schema_spec("{\"$defs\": {" + definitions + "}, \"$ref\": \"#/$defs/d39\"}"),
+                 "doubling references");
+}
+
+}  // namespace
+}  // namespace slip

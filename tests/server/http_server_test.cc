@@ -1,0 +1,544 @@
+// The server on a real port, asked by clients that behave well and by clients that do not.
+#include "server/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "tests/server/http_client.h"
+
+namespace slip {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Holds replies until the test gives them, and counts clients that left.
+class Desk {
+ public:
+  explicit Desk(HttpServerOptions options = {}) {
+    HttpServer::Hooks hooks;
+    hooks.handler = [this](const HttpRequest& request, std::shared_ptr<HttpReply> reply) {
+      handle(request, std::move(reply));
+    };
+    hooks.log = [this](const HttpRecord& record) {
+      const std::lock_guard lock(mutex_);
+      log_.push_back(record);
+      changed_.notify_all();
+    };
+    auto started = HttpServer::start(options, std::move(hooks));
+    EXPECT_TRUE(started.ok()) << (started.ok() ? "" : started.failure().message);
+    server = std::move(started).value();
+  }
+  ~Desk() {
+    replies_.clear();
+    server = nullptr;
+  }
+
+  std::unique_ptr<HttpServer> server;
+
+  RawClient client() const { return RawClient(server->port()); }
+
+  std::shared_ptr<HttpReply> wait_for_reply(size_t count = 1) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return replies_.size() >= count; });
+    return replies_.size() >= count ? replies_[count - 1] : nullptr;
+  }
+  void drop_replies() {
+    std::vector<std::shared_ptr<HttpReply>> dropped;
+    const std::lock_guard lock(mutex_);
+    dropped.swap(replies_);
+  }
+  // How long until `count` clients have left; negative if they do not.
+  double wait_for_leavers(int count) {
+    const Stopwatch clock;
+    std::unique_lock lock(mutex_);
+    const bool came =
+        changed_.wait_for(lock, std::chrono::seconds(10), [&] { return leavers_ >= count; });
+    return came ? clock.seconds() : -1;
+  }
+  int leavers() {
+    const std::lock_guard lock(mutex_);
+    return leavers_;
+  }
+  std::vector<HttpRecord> wait_for_log(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return log_.size() >= count; });
+    return log_;
+  }
+
+ private:
+  void handle(const HttpRequest& request, std::shared_ptr<HttpReply> reply) {
+    if (request.path == "/echo")
+      return reply->send(200, "text/plain",
+                         request.method + " " + request.query + " " + request.body);
+    if (request.path == "/lost") return;  // a handler that forgets its reply
+    reply->on_close([this] {
+      const std::lock_guard lock(mutex_);
+      ++leavers_;
+      changed_.notify_all();
+    });
+    if (request.path == "/events") reply->begin(200, "text/event-stream");
+    const std::lock_guard lock(mutex_);
+    replies_.push_back(std::move(reply));
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<HttpReply>> replies_;
+  std::vector<HttpRecord> log_;
+  int leavers_ = 0;
+};
+
+TEST(HttpServer, AnswersAndKeepsTheConnection) {
+  const Desk desk;
+  RawClient client = desk.client();
+  for (int i = 0; i < 3; ++i) {
+    client.send(post_request("/echo?a=b", "hello"));
+    const std::string reply = client.read_reply();
+    EXPECT_EQ(status_of(reply), 200);
+    EXPECT_EQ(body_of(reply), "POST a=b hello");
+    EXPECT_THAT(reply, HasSubstr("x-request-id: req-"));
+    EXPECT_THAT(reply, Not(HasSubstr("Connection: close")));
+  }
+  client.send(get_request("/echo", "Connection: close\r\n"));
+  EXPECT_THAT(client.read_all(), HasSubstr("Connection: close"));
+}
+
+TEST(HttpServer, AnswersPipelinedRequestsInOrder) {
+  const Desk desk;
+  RawClient client = desk.client();
+  std::string all;
+  for (int i = 0; i < 50; ++i) all += post_request("/echo", "number " + std::to_string(i));
+  client.send(all);
+  for (int i = 0; i < 50; ++i)
+    EXPECT_EQ(body_of(client.read_reply()), "POST  number " + std::to_string(i));
+}
+
+TEST(HttpServer, TakesRequestsByteByByte) {
+  const Desk desk;
+  RawClient client = desk.client();
+  for (const char byte : post_request("/echo", "slow"))
+    ASSERT_TRUE(client.send(std::string_view(&byte, 1)));
+  EXPECT_EQ(body_of(client.read_reply()), "POST  slow");
+}
+
+TEST(HttpServer, ReadsChunkedBodies) {
+  const Desk desk;
+  RawClient client = desk.client();
+  client.send(
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n");
+  EXPECT_EQ(body_of(client.read_reply()), "POST  hello world");
+  client.send(get_request("/echo"));
+  EXPECT_EQ(body_of(client.read_reply()), "GET  ");
+}
+
+TEST(HttpServer, TellsClientsThatAskToGoOn) {
+  const Desk desk;
+  RawClient client = desk.client();
+  client.send(
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nExpect: "
+      "100-continue\r\n\r\n");
+  ASSERT_TRUE(client.wait_for("HTTP/1.1 100 Continue\r\n\r\n"));
+  client.send("body");
+  EXPECT_TRUE(client.wait_for("POST  body"));
+}
+
+TEST(HttpServer, HeadHasNoBody) {
+  const Desk desk;
+  RawClient client = desk.client();
+  client.send("HEAD /echo HTTP/1.1\r\nHost: localhost\r\n\r\n" + get_request("/echo"));
+  ASSERT_TRUE(client.wait_for("GET  "));
+  EXPECT_THAT(client.received(), HasSubstr("Content-Length: 6"));
+  EXPECT_THAT(client.received(), Not(HasSubstr("HEAD  ")));
+}
+
+TEST(HttpServer, StreamsInChunks) {
+  Desk desk;
+  RawClient client = desk.client();
+  client.send(get_request("/events"));
+  ASSERT_TRUE(client.wait_for("Transfer-Encoding: chunked\r\n\r\n"));
+  const auto reply = desk.wait_for_reply();
+  ASSERT_TRUE(reply);
+  reply->write("data: one\n\n");
+  ASSERT_TRUE(client.wait_for("b\r\ndata: one\n\n\r\n"));
+  reply->write("data: two\n\n");
+  reply->end();
+  EXPECT_THAT(client.read_reply(), testing::EndsWith("b\r\ndata: two\n\n\r\n0\r\n\r\n"));
+  // And the next one on the same connection.
+  client.send(get_request("/echo"));
+  EXPECT_EQ(body_of(client.read_reply()), "GET  ");
+  EXPECT_EQ(desk.leavers(), 0);
+}
+
+TEST(HttpServer, OldClientsGetStreamsWithoutChunks) {
+  Desk desk;
+  RawClient client = desk.client();
+  client.send("GET /events HTTP/1.0\r\n\r\n");
+  const auto reply = desk.wait_for_reply();
+  ASSERT_TRUE(reply);
+  reply->write("data: one\n\n");
+  reply->end();
+  EXPECT_EQ(body_of(client.read_all()), "data: one\n\n");
+}
+
+TEST(HttpServer, KeepsSilentStreamsAlive) {
+  Desk desk({.ping_seconds = 0.1});
+  RawClient client = desk.client();
+  client.send(get_request("/events"));
+  EXPECT_TRUE(client.wait_for("8\r\n: ping\n\n\r\n8\r\n: ping\n\n\r\n"));
+}
+
+TEST(HttpServer, NoticesThatAClientLeavesWhileNothingIsSent) {
+  Desk desk;
+  for (const bool reset : {false, true}) {
+    for (const char* path : {"/wait", "/events"}) {
+      const int before = desk.leavers();
+      RawClient client = desk.client();
+      client.send(get_request(path));
+      ASSERT_TRUE(desk.wait_for_reply());
+      if (reset)
+        client.reset();
+      else
+        client.close();
+      const double seconds = desk.wait_for_leavers(before + 1);
+      EXPECT_GE(seconds, 0) << path;
+      EXPECT_LT(seconds, 0.5) << path;
+      desk.drop_replies();
+    }
+  }
+  const std::vector<HttpRecord> log = desk.wait_for_log(4);
+  ASSERT_EQ(log.size(), 4u);
+  for (const HttpRecord& record : log) EXPECT_EQ(record.status, 499);
+}
+
+TEST(HttpServer, NoticesThatAClientLeavesWhileStreaming) {
+  Desk desk;
+  RawClient client = desk.client();
+  client.send(get_request("/events"));
+  const auto reply = desk.wait_for_reply();
+  ASSERT_TRUE(reply);
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    while (!stop) {
+      reply->write("data: token\n\n");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  ASSERT_TRUE(client.wait_for("token"));
+  client.close();
+  const double seconds = desk.wait_for_leavers(1);
+  stop = true;
+  writer.join();
+  EXPECT_GE(seconds, 0);
+  EXPECT_LT(seconds, 0.5);
+}
+
+TEST(HttpServer, TellsALateListenerThatTheClientHasLeft) {
+  Desk desk;
+  RawClient client = desk.client();
+  client.send(get_request("/wait"));
+  const auto reply = desk.wait_for_reply();
+  ASSERT_TRUE(reply);
+  client.close();
+  ASSERT_GE(desk.wait_for_leavers(1), 0);
+  std::atomic<bool> told = false;
+  reply->on_close([&] { told = true; });
+  for (int i = 0; i < 1000 && !told; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(told);
+}
+
+TEST(HttpServer, DropsClientsThatReadTooSlowly) {
+  Desk desk({.queued_bytes = 256 << 10});
+  RawClient client(desk.server->port(), 4096);
+  client.send(get_request("/events"));
+  const auto reply = desk.wait_for_reply();
+  ASSERT_TRUE(reply);
+  const std::string piece(16 << 10, 'x');
+  // Far more than the sockets hold.
+  for (int i = 0; i < 2000 && desk.leavers() == 0; ++i) {
+    reply->write(piece);
+    if (i % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_GE(desk.wait_for_leavers(1), 0);
+}
+
+TEST(HttpServer, DropsClientsThatStopReading) {
+  Desk desk({.write_seconds = 0.3});
+  RawClient client(desk.server->port(), 4096);
+  client.send(get_request("/events"));
+  const auto reply = desk.wait_for_reply();
+  ASSERT_TRUE(reply);
+  reply->write(std::string(8 << 20, 'x'));
+  EXPECT_GE(desk.wait_for_leavers(1), 0);
+}
+
+TEST(HttpServer, SendsLargeRepliesToSlowReaders) {
+  Desk desk;
+  RawClient client(desk.server->port(), 4096);
+  client.send(get_request("/wait"));
+  const auto reply = desk.wait_for_reply();
+  ASSERT_TRUE(reply);
+  reply->send(200, "text/plain", std::string(20 << 20, 'x'));
+  EXPECT_EQ(body_of(client.read_reply()).size(), size_t(20 << 20));
+}
+
+TEST(HttpServer, EndsSlowRequests) {
+  const Desk desk({.head_seconds = 0.3, .body_seconds = 0.3});
+  RawClient silent = desk.client(), head = desk.client(), body = desk.client();
+  head.send("POST /echo HTTP/1.1\r\nHost: loc");
+  body.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc");
+  EXPECT_EQ(status_of(head.read_all()), 408);
+  EXPECT_EQ(status_of(body.read_all()), 408);
+  EXPECT_EQ(silent.read_all(), "");
+}
+
+TEST(HttpServer, ADripOfBytesDoesNotHoldAConnection) {
+  const Desk desk({.head_seconds = 0.5});
+  RawClient client = desk.client();
+  const Stopwatch clock;
+  client.send("GET /echo HTTP/1.1\r\nHost: localhost\r\nX: ");
+  while (client.send("a") && client.received().empty() && clock.seconds() < 5) client.receive(0.05);
+  EXPECT_LT(clock.seconds(), 2);
+  EXPECT_EQ(status_of(client.received()), 408);
+}
+
+TEST(HttpServer, ClosesIdleConnections) {
+  const Desk desk({.idle_seconds = 0.2});
+  RawClient client = desk.client();
+  client.send(get_request("/echo"));
+  client.read_reply();
+  const Stopwatch clock;
+  EXPECT_EQ(client.read_all(), "");
+  EXPECT_LT(clock.seconds(), 5);
+}
+
+TEST(HttpServer, RefusesWhatIsTooLong) {
+  const Desk desk({.limits = {.header_bytes = 4096, .body_bytes = 10000}});
+  const auto status = [&](const std::string& bytes) {
+    RawClient client = desk.client();
+    client.send(bytes);
+    return status_of(client.read_all());
+  };
+  EXPECT_EQ(status(get_request("/echo", "X: " + std::string(5000, 'x') + "\r\n")), 431);
+  EXPECT_EQ(status(get_request("/" + std::string(5000, 'x'))), 431);
+  EXPECT_EQ(status(std::string(100000, 'x')), 431);
+  EXPECT_EQ(status(post_request("/echo", std::string(20000, 'x'))), 413);
+  EXPECT_EQ(status("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+                   "99999999999999999999999\r\n\r\n"),
+            400);
+  std::string chunks =
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 20; ++i) chunks += "400\r\n" + std::string(1024, 'x') + "\r\n";
+  EXPECT_EQ(status(chunks), 413);
+  EXPECT_EQ(status("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+                   "1;" +
+                   std::string(20000, 'x')),
+            400);
+}
+
+TEST(HttpServer, AnswersBeforeALargeBodyIsSent) {
+  const Desk desk({.limits = {.body_bytes = 10000}});
+  RawClient client = desk.client();
+  client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n");
+  EXPECT_EQ(status_of(client.read_all()), 413);
+}
+
+TEST(HttpServer, BodiesOfAllHaveALimitToo) {
+  Desk desk({.bodies_bytes = 10000});
+  RawClient first = desk.client(), second = desk.client();
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6000\r\n\r\n";
+  first.send(head + "begun");
+  for (int i = 0; i < 200 && desk.server->connections() < 2; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  second.send(head);
+  EXPECT_EQ(status_of(second.read_all()), 503);
+  // When the first is done, or gone, there is room again.
+  first.send(std::string(5995, 'x'));
+  EXPECT_EQ(status_of(first.read_reply()), 200);
+  first.send(head + "begun");
+  first.close();
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    RawClient again = desk.client();
+    again.send(head + std::string(6000, 'x'));
+    EXPECT_EQ(status_of(again.read_reply()), 200);
+  }
+}
+
+TEST(HttpServer, RefusesWhatProxiesMayReadDifferently) {
+  const Desk desk;
+  const auto status = [&](const std::string& bytes) {
+    RawClient client = desk.client();
+    client.send(bytes);
+    return status_of(client.read_all());
+  };
+  const std::string post = "POST /echo HTTP/1.1\r\nHost: localhost\r\n";
+  EXPECT_EQ(status(post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400);
+  EXPECT_EQ(status(post + "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n"), 400);
+  EXPECT_EQ(status(post + "Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcd"), 400);
+  EXPECT_EQ(status(post + "Content-Length: 4\r\nContent-Length: 4\r\n\r\nabcd"), 400);
+  EXPECT_EQ(status(post + "Content-Length: +4\r\n\r\nabcd"), 400);
+  EXPECT_EQ(status(post + "Content-Length: -1\r\n\r\n"), 400);
+  EXPECT_EQ(status(post + "Content-Length: 0x4\r\n\r\nabcd"), 400);
+  EXPECT_EQ(status(post + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"), 400);
+  EXPECT_EQ(status(post + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"), 400);
+  EXPECT_EQ(status(post + "Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd"), 415);
+  EXPECT_EQ(status("GET /echo HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(status("GET /echo HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
+  EXPECT_EQ(status("GET http://elsewhere/ HTTP/1.1\r\nHost: localhost\r\n\r\n"), 400);
+  EXPECT_EQ(status("GET /echo HTTP/1.1\r\nHost: localhost\r\nX : y\r\n\r\n"), 400);
+  EXPECT_EQ(status("GET /echo HTTP/1.1\nHost: localhost\n\n"), 400);
+  EXPECT_EQ(status("GET /echo HTTP/2.0\r\nHost: localhost\r\n\r\n"), 400);
+  EXPECT_EQ(status("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and more of a TLS hello"), 400);
+}
+
+TEST(HttpServer, SaysThatThereAreTooManyConnections) {
+  const Desk desk({.connections = 4});
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(desk.client());
+    clients.back().send(get_request("/echo"));
+    EXPECT_EQ(status_of(clients.back().read_reply()), 200);
+  }
+  RawClient one_more = desk.client();
+  EXPECT_EQ(status_of(one_more.read_all()), 503);
+  clients.pop_back();
+  for (int i = 0; i < 200 && desk.server->connections() > 3; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  RawClient again = desk.client();
+  again.send(get_request("/echo"));
+  EXPECT_EQ(status_of(again.read_reply()), 200);
+}
+
+TEST(HttpServer, ServesManyStreamsAtOnce) {
+  constexpr int kStreams = 200, kTokens = 20;
+  Desk desk;
+  std::vector<RawClient> clients;
+  for (int i = 0; i < kStreams; ++i) {
+    clients.push_back(desk.client());
+    ASSERT_TRUE(clients.back().send(get_request("/events")));
+  }
+  ASSERT_TRUE(desk.wait_for_reply(kStreams));
+  for (int token = 0; token < kTokens; ++token)
+    for (int i = 0; i < kStreams; ++i) desk.wait_for_reply(size_t(i) + 1)->write("data: token\n\n");
+  for (int i = 0; i < kStreams; ++i) desk.wait_for_reply(size_t(i) + 1)->end();
+  for (RawClient& client : clients) {
+    std::string body = body_of(client.read_reply());
+    int tokens = 0;
+    for (size_t at = 0; (at = body.find("data: token\n\n", at)) != std::string::npos; ++at)
+      ++tokens;
+    EXPECT_EQ(tokens, kTokens);
+  }
+}
+
+TEST(HttpServer, AForgottenReplyBecomesAnError) {
+  Desk desk;
+  RawClient client = desk.client();
+  client.send(get_request("/lost"));
+  EXPECT_EQ(status_of(client.read_reply()), 500);
+  // A stream that ends without its end is cut, not closed as if it were whole.
+  client.send(get_request("/events"));
+  ASSERT_TRUE(desk.wait_for_reply());
+  desk.drop_replies();
+  EXPECT_THAT(client.read_all(), Not(HasSubstr("0\r\n\r\n")));
+}
+
+TEST(HttpServer, RepliesMayOutliveTheServer) {
+  Desk desk;
+  RawClient client = desk.client();
+  client.send(get_request("/events"));
+  const auto reply = desk.wait_for_reply();
+  ASSERT_TRUE(reply);
+  desk.server = nullptr;
+  EXPECT_EQ(desk.leavers(), 1);
+  reply->write("data: late\n\n");
+  reply->end();
+}
+
+TEST(HttpServer, DrainsWhatIsUnderWay) {
+  Desk desk;
+  RawClient idle = desk.client(), busy = desk.client();
+  idle.send(get_request("/echo"));
+  idle.read_reply();
+  busy.send(get_request("/events"));
+  const auto reply = desk.wait_for_reply();
+  ASSERT_TRUE(reply);
+  EXPECT_FALSE(desk.server->drain(0.1));
+  EXPECT_EQ(idle.read_all(), "");
+  EXPECT_FALSE(desk.client().connected());
+  reply->write("data: last\n\n");
+  reply->end();
+  EXPECT_THAT(busy.read_all(), HasSubstr("data: last"));
+  busy.close();
+  EXPECT_TRUE(desk.server->drain(5));
+}
+
+TEST(HttpServer, ChecksComeBeforeTheBody) {
+  HttpServer::Hooks hooks;
+  hooks.check = [](HttpRequest& request) -> Admission {
+    request.salt = "pepper";
+    if (request.headers.count("x-key")) return {.headers = {{"x-extra", "yes"}}};
+    return {.answer = error_answer(request.path, {.status = 401, .message = "no key"})};
+  };
+  hooks.handler = [](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+    reply->send(200, "text/plain", request.salt);
+  };
+  auto server = HttpServer::start({}, std::move(hooks));
+  ASSERT_TRUE(server.ok());
+  RawClient client(server.value()->port());
+  client.send(get_request("/a") + get_request("/b", "X-Key: 1\r\n"));
+  EXPECT_EQ(status_of(client.read_reply()), 401);
+  const std::string reply = client.read_reply();
+  EXPECT_EQ(body_of(reply), "pepper");
+  EXPECT_THAT(reply, HasSubstr("x-extra: yes"));
+  // With a body that is never sent.
+  client.send("POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n");
+  EXPECT_EQ(status_of(client.read_all()), 401);
+}
+
+TEST(HttpServer, LogsEachRequestOnce) {
+  Desk desk;
+  RawClient client = desk.client();
+  client.send(get_request("/wait", "X-Request-Id: my-own_1\r\n"));
+  auto reply = desk.wait_for_reply();
+  ASSERT_TRUE(reply);
+  reply->add_usage({.prompt = 5, .generated = 7});
+  reply->add_usage({.prompt = 5, .generated = 8});
+  reply->send(200, "text/plain", "done", {{"x-evil", "a\r\nSet-Cookie: b"}});
+  desk.drop_replies();
+  const std::string bytes = client.read_reply();
+  EXPECT_THAT(bytes, HasSubstr("x-request-id: my-own_1\r\n"));
+  EXPECT_THAT(bytes, Not(HasSubstr("\nSet-Cookie")));
+  reply = nullptr;
+  const std::vector<HttpRecord> log = desk.wait_for_log(1);
+  ASSERT_EQ(log.size(), 1u);
+  EXPECT_EQ(log[0].path, "/wait");
+  EXPECT_EQ(log[0].id, "my-own_1");
+  EXPECT_EQ(log[0].status, 200);
+  EXPECT_EQ(log[0].usage.prompt, 10);
+  EXPECT_EQ(log[0].usage.generated, 15);
+}
+
+TEST(HttpServer, SaysWhyItCannotListen) {
+  const Desk desk;
+  HttpServer::Hooks hooks;
+  hooks.handler = [](const HttpRequest&, const std::shared_ptr<HttpReply>&) {};
+  const auto taken = HttpServer::start({.port = desk.server->port()}, hooks);
+  ASSERT_FALSE(taken.ok());
+  EXPECT_THAT(taken.failure().message, HasSubstr("in use"));
+  const auto no_tls =
+      HttpServer::start({.tls_certificate = "/nowhere", .tls_key = "/nowhere"}, hooks);
+  ASSERT_FALSE(no_tls.ok());
+  EXPECT_THAT(no_tls.failure().message, HasSubstr("/nowhere"));
+}
+
+}  // namespace
+}  // namespace slip

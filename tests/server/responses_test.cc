@@ -1,0 +1,144 @@
+// /v1/responses.
+#include <gmock/gmock.h>
+
+#include "tests/server/api_fixture.h"
+
+namespace slip {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Responses : public ApiTest {
+ protected:
+  std::shared_ptr<RecordedReply> respond(const std::string& members) {
+    return post("/v1/responses", "{" + members + "}");
+  }
+};
+
+const char kTools[] = R"(,"tools":[{"type":"function","name":"weather","strict":true,"parameters":)"
+                      R"({"type":"object","properties":{"city":{"type":"string"}}}},)"
+                      R"({"type":"web_search"}])";
+
+TEST_F(Responses, RepliesInOnePiece) {
+  const auto reply = respond(R"("input":"Hi","instructions":"Be brief.","max_output_tokens":9)");
+  EXPECT_EQ(prompt_text(),
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+            "<|im_start|>assistant\n<think>\n");
+  EXPECT_EQ(asked().max_tokens, 9);
+  engine_.ending.cached_tokens = 4;
+  engine_.answer(0, {"hm", "</think>", "Hello"});
+  const JsonObject body = reply->json();
+  EXPECT_EQ(body.at("object"), "response");
+  EXPECT_EQ(body.at("status"), "completed");
+  EXPECT_EQ(body.at("instructions"), "Be brief.");
+  EXPECT_EQ(body.at("output").at(0).at("type"), "reasoning");
+  EXPECT_EQ(body.at("output").at(0).at("content").at(0).at("text"), "hm");
+  EXPECT_EQ(body.at("output").at(1).at("type"), "message");
+  EXPECT_EQ(body.at("output").at(1).at("content").at(0).at("text"), "Hello");
+  EXPECT_EQ(body.at("usage").at("input_tokens_details").at("cached_tokens").to_number<int>(), 4);
+  EXPECT_EQ(body.at("usage").at("output_tokens_details").at("reasoning_tokens").to_number<int>(),
+            2);
+}
+
+TEST_F(Responses, StreamsEvents) {
+  const auto reply = respond(R"("input":"Hi","stream":true)" + std::string(kTools));
+  engine_.answer(0, {"hm", "</think>", "Look", ":", "\n<tool_call>\n<function=weather>\n",
+                     "<parameter=city>\nRome\n</parameter>\n", "</function>\n</tool_call>"});
+  std::vector<std::string> names;
+  std::string arguments, text;
+  int64_t number = 0;
+  for (const JsonObject& event : reply->events()) {
+    EXPECT_EQ(event.at("sequence_number").to_number<int64_t>(), number++);
+    const std::string name(event.at("type").get_string());
+    EXPECT_THAT(reply->body(), HasSubstr("event: " + name + "\n"));
+    if (name == "response.function_call_arguments.delta")
+      arguments += std::string_view(event.at("delta").get_string());
+    if (name == "response.output_text.delta")
+      text += std::string_view(event.at("delta").get_string());
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  EXPECT_THAT(
+      names,
+      ElementsAre("response.created", "response.in_progress", "response.output_item.added",
+                  "response.content_part.added", "response.reasoning_text.delta",
+                  "response.reasoning_text.done", "response.content_part.done",
+                  "response.output_item.done", "response.output_item.added",
+                  "response.content_part.added", "response.output_text.delta",
+                  "response.output_text.done", "response.content_part.done",
+                  "response.output_item.done", "response.output_item.added",
+                  "response.function_call_arguments.delta", "response.function_call_arguments.done",
+                  "response.output_item.done", "response.completed"));
+  EXPECT_EQ(text, "Look:");
+  EXPECT_EQ(parse_json(arguments, "").value(), (JsonObject{{"city", "Rome"}}));
+  const JsonObject last = reply->events().back();
+  const Json call = last.at("response").at("output").at(2);
+  EXPECT_EQ(call.at("type"), "function_call");
+  EXPECT_EQ(call.at("name"), "weather");
+  EXPECT_EQ(call.at("arguments"), Json(arguments));
+  EXPECT_TRUE(reply->ended());
+}
+
+TEST_F(Responses, SaysWhenItWasCutShort) {
+  const auto reply = respond(R"("input":"Hi","stream":true)");
+  engine_.answer(0, {"hm"}, FinishReason::max_tokens);
+  const JsonObject last = reply->events().back();
+  EXPECT_EQ(last.at("type"), "response.incomplete");
+  EXPECT_EQ(last.at("response").at("incomplete_details").at("reason"), "max_output_tokens");
+}
+
+TEST_F(Responses, ReadsItemsOfAllKinds) {
+  respond(R"("input":[
+      {"role":"developer","content":"One."},
+      {"type":"message","role":"user","content":[{"type":"input_text","text":"Weather?"}]},
+      {"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"Look."}]},
+      {"type":"message","role":"assistant","content":[{"type":"output_text","text":"A moment."}]},
+      {"type":"function_call","call_id":"c1","name":"weather","arguments":"{\"city\":\"Rome\"}"},
+      {"type":"function_call_output","call_id":"c1","output":"sunny"}])");
+  EXPECT_EQ(prompt_text(),
+            "<|im_start|>system\nOne.<|im_end|>\n<|im_start|>user\nWeather?<|im_end|>\n"
+            "<|im_start|>assistant\n<think>\nLook.\n</think>\n\nA moment.\n\n<tool_call>\n"
+            "<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call>"
+            "<|im_end|>\n<|im_start|>user\n<tool_response>\nsunny\n</tool_response><|im_end|>\n"
+            "<|im_start|>assistant\n<think>\n");
+}
+
+TEST_F(Responses, LeavesOutToolsThatRunElsewhere) {
+  respond(R"("input":"Hi")" + std::string(kTools));
+  EXPECT_THAT(prompt_text(), HasSubstr("\"weather\""));
+  EXPECT_THAT(prompt_text(), ::testing::Not(HasSubstr("web_search")));
+  ASSERT_EQ(notes_.size(), 1u);
+  EXPECT_THAT(notes_[0], HasSubstr("web_search"));
+}
+
+TEST_F(Responses, EnforcesTheTextsFormat) {
+  respond(R"("input":"Hi","reasoning":{"effort":"none"},"text":{"format":{"type":"json_schema",)"
+          R"("name":"n","schema":{"type":"object","properties":{}}}})");
+  ASSERT_NE(asked().constraint, nullptr);
+  EXPECT_FALSE(asked().constraint->allows(tokenizer().encode("Hello")[0]));
+}
+
+TEST_F(Responses, RefusesWhatNeedsMemory) {
+  const std::pair<const char*, const char*> table[] = {
+      {R"("input":"Hi","previous_response_id":"resp_1")", "previous_response_id"},
+      {R"("input":"Hi","conversation":"c")", "conversation"},
+      {R"("input":"Hi","background":true)", "background"},
+      {R"("input":"Hi","prompt":{"id":"p"})", "prompt"},
+      {R"("input":[{"type":"item_reference","id":"x"}])", "input[0]"},
+      {R"("input":[{"type":"computer_call"}])", "input[0].type"},
+      {R"("input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}])",
+       "messages[0].content"},
+      {R"("input":[])", "messages"},
+      {R"("model":"minnow")", "input"},
+      {R"("input":"Hi","max_output_tokens":0)", "max_output_tokens"},
+      {R"("input":"Hi","reasoning":{"effort":"huge"})", "reasoning.effort"},
+  };
+  for (const auto& [members, param] : table) {
+    const auto reply = respond(members);
+    EXPECT_EQ(reply->status(), 400) << members;
+    EXPECT_EQ(reply->json().at("error").at("param"), param) << members << " " << reply->body();
+  }
+}
+
+}  // namespace
+}  // namespace slip
