@@ -12,6 +12,7 @@
 #include "environment.h"
 #include "kernels/cpu/simd/loops.h"
 #include "machine.h"
+#include "projection.h"
 #include "roofs.h"
 #include "verb.h"
 
@@ -29,7 +30,8 @@ struct Row {
   double gb_per_second = 0;
   double share_of_bandwidth = 0;
   double share_of_int8_rate = 0;
-  double share_of_roof = 0;  // of the time that the binding of the two roofs needs
+  double share_of_roof = 0;   // of the time that the binding of the two roofs needs
+  double projected_rate = 0;  // tokens per second on the machine of --project
 };
 
 double median(std::vector<double> values) {
@@ -52,6 +54,9 @@ class Bench : public Verb {
     flags_.option("-r,--repeat", &repeat_, "N", "Runs per test; the median counts");
     flags_.choice("-o,--output", &output_, {"table", "md", "json", "csv"}, "Format of the result");
     flags_.flag("--json", &json_, "The same as --output json");
+    flags_.option(
+        "--project", &project_, "MACHINE",
+        "Also say what decoding would reach on another machine: " + projected_machine_names());
     flags_.option("--save", &save_, "FILE", "Also write the JSON result to this file");
     flags_.footer("Shapes: " + shape_list());
   }
@@ -64,6 +69,7 @@ class Bench : public Verb {
     SLIP_TRY(const std::vector<int64_t> prompts, parse_counts(prompts_, 1));
     SLIP_TRY(const std::vector<int64_t> generated, parse_counts(generated_, 1));
     SLIP_TRY(const std::vector<int64_t> depths, parse_counts(depths_, 0));
+    SLIP_TRY(there_, find_projected_machine(project_));
     SLIP_TRY(const ModelSource source, open_source());
     SLIP_TRY(backend_, make_backend(model_));
     EngineOptions options;
@@ -188,11 +194,15 @@ class Bench : public Verb {
     row.share_of_bandwidth = bytes_rate / roofs_.read_bytes_per_second;
     row.share_of_int8_rate = product_rate / roofs_.int8_products_per_second;
     row.share_of_roof = std::max(row.share_of_bandwidth, row.share_of_int8_rate);
+    if (there_)
+      row.projected_rate =
+          1 / projected_seconds(1 / row.tokens_per_second, double(row.bytes_per_step),
+                                roofs_.read_bytes_per_second, *there_);
   }
 
   JsonObject as_json() const {
     JsonArray rows;
-    for (const Row& row : rows_)
+    for (const Row& row : rows_) {
       rows.push_back(JsonObject{{"test", row.test},
                                 {"depth", row.depth},
                                 {"tokens_per_second", row.tokens_per_second},
@@ -202,19 +212,24 @@ class Bench : public Verb {
                                 {"share_of_bandwidth", row.share_of_bandwidth},
                                 {"share_of_int8_rate", row.share_of_int8_rate},
                                 {"share_of_roof", row.share_of_roof}});
+      if (there_ && row.bytes_per_step > 0)
+        rows.back().as_object()["projected_tokens_per_second"] = row.projected_rate;
+    }
     JsonObject machine = describe_machine();
     machine["threads"] = backend_.pool->threads();
     machine["instruction_set"] = name_of(backend_.isa);
     machine["read_bandwidth_gb_per_s"] = roofs_.read_bytes_per_second / 1e9;
     if (std::isfinite(roofs_.int8_products_per_second))
       machine["int8_products_per_s"] = roofs_.int8_products_per_second;
-    return {{"model", name()},
-            {"synthetic", synthetic_},
-            {"kv_cache", name_of(engine_->memory().cache_format.kv)},
-            {"weight_bytes", engine_->model().weight_bytes()},
-            {"load_seconds", load_seconds_},
-            {"rows", std::move(rows)},
-            {"machine", std::move(machine)}};
+    JsonObject result{{"model", name()},
+                      {"synthetic", synthetic_},
+                      {"kv_cache", name_of(engine_->memory().cache_format.kv)},
+                      {"weight_bytes", engine_->model().weight_bytes()},
+                      {"load_seconds", load_seconds_},
+                      {"rows", std::move(rows)},
+                      {"machine", std::move(machine)}};
+    if (there_) result["projection"] = describe_projection(*there_);
+    return result;
   }
 
   std::string rendered() const {
@@ -222,22 +237,33 @@ class Bench : public Verb {
     const bool csv = output_ == "csv", md = output_ == "md";
     std::string text;
     const auto line = [&](const std::vector<std::string>& cells) {
-      const std::vector<int> widths{18, 7, 7, 12, 12, 8, 11, 11};
+      const std::vector<int> widths{18, 7, 7, 12, 12, 8, 11, 11, 14};
       for (size_t i = 0; i < cells.size(); ++i) {
         text += csv ? (i ? "," : "") : md ? (i ? " | " : "| ") : (i ? "  " : "");
         text += csv ? cells[i] : pad(cells[i], widths[i], i < 2);
       }
       text += md ? " |\n" : "\n";
     };
-    line({"model", "test", "depth", "tok/s", "MB/step", "GB/s", "% bandwidth", "% int8 rate"});
-    if (md) text += "|---|---|---|---|---|---|---|---|\n";
+    std::vector<std::string> head{"model",   "test", "depth",       "tok/s",
+                                  "MB/step", "GB/s", "% bandwidth", "% int8 rate"};
+    if (there_) head.push_back(there_->name + " projected");
+    line(head);
+    if (md) {
+      for (size_t i = 0; i < head.size(); ++i) text += "|---";
+      text += "|\n";
+    }
     for (const Row& row : rows_) {
       const bool decode = row.bytes_per_step > 0;
-      line({name(), row.test, cat(row.depth), fixed(row.tokens_per_second, 1),
-            decode ? fixed(double(row.bytes_per_step) / 1e6, 1) : "",
-            decode ? fixed(row.gb_per_second, 1) : "",
-            decode ? fixed(100 * row.share_of_bandwidth, 0) : "",
-            decode ? fixed(100 * row.share_of_int8_rate, 0) : ""});
+      std::vector<std::string> cells{name(),
+                                     row.test,
+                                     cat(row.depth),
+                                     fixed(row.tokens_per_second, 1),
+                                     decode ? fixed(double(row.bytes_per_step) / 1e6, 1) : "",
+                                     decode ? fixed(row.gb_per_second, 1) : "",
+                                     decode ? fixed(100 * row.share_of_bandwidth, 0) : "",
+                                     decode ? fixed(100 * row.share_of_int8_rate, 0) : ""};
+      if (there_) cells.push_back(decode ? fixed(row.projected_rate, 1) : "");
+      line(cells);
     }
     if (!csv)
       text +=
@@ -246,7 +272,7 @@ class Bench : public Verb {
               std::isfinite(roofs_.int8_products_per_second)
                   ? cat(", int8 products ", fixed(roofs_.int8_products_per_second / 1e9, 0), " G/s")
                   : "",
-              ", measured in this run\n");
+              ", measured in this run\n", there_ ? describe_projection(*there_) + "\n" : "");
     return text;
   }
 
@@ -264,7 +290,7 @@ class Bench : public Verb {
   Flags flags_;
   ModelFlags model_;
   std::string positional_model_, prompts_ = "512", generated_ = "128", depths_ = "0,1024";
-  std::string output_ = "table", save_;
+  std::string output_ = "table", save_, project_;
   int64_t repeat_ = 3;
   bool synthetic_ = false, json_ = false;
 
@@ -272,6 +298,7 @@ class Bench : public Verb {
   std::unique_ptr<Engine> engine_;
   double load_seconds_ = 0;
   Roofs roofs_;
+  std::optional<ProjectedMachine> there_;
   std::vector<Row> rows_;
 };
 

@@ -10,6 +10,7 @@
 #include "ladder_prompts.h"
 #include "ladder_table.h"
 #include "machine.h"
+#include "projection.h"
 #include "roofs.h"
 #include "run_model.h"
 #include "run_stats.h"
@@ -39,6 +40,9 @@ class BenchLadder : public Verb {
                   "Repeat each test until it has decoded for so long; the median counts");
     flags_.option("--shortlist", &shortlist_, "N",
                   "Our extras draft among the N most useful tokens; 0: among all");
+    flags_.option(
+        "--project", &project_, "MACHINE",
+        "Also say what the steps would reach on another machine: " + projected_machine_names());
     flags_.choice("-o,--output", &output_, {"table", "md", "json"}, "Format of the result");
     flags_.flag("--json", &json_, "The same as --output json");
     flags_.option("--svg", &svg_, "FILE", "Also draw the chart into this file");
@@ -51,6 +55,7 @@ class BenchLadder : public Verb {
 
   Result<int> run() override {
     SLIP_TRY_STATUS(settle());
+    SLIP_TRY(there_, find_projected_machine(project_));
     std::optional<TalkingModel> talking;
     std::optional<ModelSource> shape;
     if (synthetic_) {
@@ -139,20 +144,41 @@ class BenchLadder : public Verb {
     };
   }
 
-  std::vector<Bar> bars() const {
+  // One for each rung that was measured; rate(rung) in tokens per second.
+  template <class Rate>
+  std::vector<Bar> bars_of(const Rate& rate) const {
     std::vector<Bar> bars;
-    for (const RungResult& rung : rungs_)
-      if (rung.skipped.empty())
-        bars.push_back({.name = rung.name,
-                        .value = rung.tokens_per_second,
-                        .label = cat(describe_rate(rung.tokens_per_second), " tok/s",
-                                     acceptance_ ? " simulated · " : " · ",
-                                     describe_gain(rung.gain_over_baseline))});
+    for (const RungResult& rung : rungs_) {
+      if (!rung.skipped.empty()) continue;
+      const double value = rate(rung), baseline = bars.empty() ? value : bars.front().value;
+      bars.push_back(
+          {.name = rung.name,
+           .value = value,
+           .label = cat(describe_rate(value), " tok/s", acceptance_ ? " simulated · " : " · ",
+                        describe_gain(value / baseline))});
+    }
     return bars;
+  }
+  std::vector<Bar> bars() const {
+    return bars_of([](const RungResult& rung) { return rung.tokens_per_second; });
+  }
+
+  double projected_rate(const RungResult& rung) const {
+    return rung.tokens_per_step /
+           projected_seconds(1 / rung.steps_per_second, rung.bytes_per_step, bandwidth_, *there_);
   }
 
   JsonObject as_json() const {
     JsonObject object = ladder_json(rungs_, acceptance_.has_value());
+    if (there_) {
+      object["projection"] = describe_projection(*there_);
+      JsonArray rates;
+      for (const RungResult& rung : rungs_)
+        if (rung.skipped.empty())
+          rates.push_back(
+              JsonObject{{"name", rung.name}, {"tokens_per_second", projected_rate(rung)}});
+      object["projected_steps"] = std::move(rates);
+    }
     object["model"] = name_;
     object["synthetic"] = synthetic_;
     object["prompts"] = prompts_;
@@ -183,6 +209,12 @@ class BenchLadder : public Verb {
     if (!markdown) text += "\n" + bar_chart(bars(), terminal_size().columns);
     text += cat("\n", subtitle(), "; ", prompts_, " prompts; memory reads ",
                 describe_rate(bandwidth_ / 1e9), " GB/s, measured in this run\n");
+    if (there_) {
+      text += cat("\n", describe_projection(*there_), ":\n",
+                  bar_chart(bars_of([&](const RungResult& rung) { return projected_rate(rung); }),
+                            terminal_size().columns),
+                  "\n");
+    }
     if (acceptance_) {
       text += "all the work was done, but tokens were chosen at random: the text means nothing\n";
     } else {
@@ -200,7 +232,7 @@ class BenchLadder : public Verb {
 
   Flags flags_;
   ModelFlags model_;
-  std::string positional_model_, prompts_file_, output_ = "table", svg_;
+  std::string positional_model_, prompts_file_, output_ = "table", svg_, project_;
   std::optional<double> acceptance_;
   std::optional<int64_t> max_tokens_;
   double seconds_ = 0.5;
@@ -211,6 +243,7 @@ class BenchLadder : public Verb {
   std::string prompts_;  // where they come from
   Backend backend_;
   double bandwidth_ = 0;  // bytes per second
+  std::optional<ProjectedMachine> there_;
   std::vector<RungResult> rungs_;
 };
 

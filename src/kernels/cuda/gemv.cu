@@ -16,7 +16,8 @@ constexpr int kTeams = 2;  // of a block; they share the rounded inputs
 constexpr int kThreads = kTeams * kWarps * kWarp;
 constexpr int kPartialStride = kTileOut + 4;  // a row of partial sums; no two lanes meet in a bank
 
-constexpr int kInt4Slot = 1024 + 128;  // a slab and its scales, at most 4 groups of 16
+constexpr int kInt4ScaleBytes = kTileOut * 2;  // of a slab in one group
+constexpr int kInt4Slot = 1024 + kInt4ScaleBytes;
 constexpr int kByteSlot = 2048 + 16;
 constexpr int kMostPlaces = 16;  // tiles x rows of a team that wait for the same barrier
 
@@ -75,12 +76,23 @@ class SlabStream {
     values_ = weight.values + (tile * slabs + slab_) * slab_bytes_ + lane() * 16;
     scale_bytes_ = 0;
     if (kInt4 || weight.format == WeightFormat::int4_group) {
-      scale_bytes_ = kSlabIn / weight.group * kTileOut * 2;
+      scale_bytes_ = kInt4 ? kInt4ScaleBytes : kSlabIn / weight.group * kTileOut * 2;
       scales_ = scales + (tile * slabs + slab_) * scale_bytes_ + lane() * 16;
     } else if (weight.format == WeightFormat::fp8_block) {
       scale_bytes_ = sizeof(float);
       scales_ = scales + (tile / (kFp8Block / kTileOut) * slabs + slab_) * scale_bytes_;
     }
+  }
+
+  __device__ void next_tile() {
+    tile_ += work_.teams;
+    if (tile_ >= work_.slabs.units) return;
+    if (!kInt4 || tile_ >= work_.slabs.list[job_].end) return begin_tile();
+    // The same weight: as far again, less what this warp has had of the tile.
+    const int64_t slabs = int64_t(work_.teams) * work_.slabs_per_tile - (slab_ - warp());
+    values_ += slabs * 1024;
+    scales_ += slabs * kInt4ScaleBytes;
+    slab_ = warp();
   }
 
   __device__ void load_one() {
@@ -89,19 +101,17 @@ class SlabStream {
       copy_16_async(slot, values_);
       copy_16_async(slot + 512, values_ + 512);
       if (kInt4 || slab_bytes_ == 1024) {
-        if (lane() * 16 < scale_bytes_) copy_16_async(slot + 1024, scales_);
+        if (lane() * 16 < (kInt4 ? kInt4ScaleBytes : scale_bytes_))
+          copy_16_async(slot + 1024, scales_);
       } else {
         copy_16_async(slot + 1024, values_ + 1024);
         copy_16_async(slot + 1536, values_ + 1536);
         if (lane() * 4 < scale_bytes_) copy_4_async(slot + 2048, scales_);
       }
       values_ += kWarps * (kInt4 ? 1024 : slab_bytes_);
-      scales_ += kWarps * scale_bytes_;
+      scales_ += kWarps * (kInt4 ? kInt4ScaleBytes : scale_bytes_);
       slab_ += kWarps;
-      if (slab_ >= work_.slabs_per_tile) {
-        tile_ += work_.teams;
-        if (tile_ < work_.slabs.units) begin_tile();
-      }
+      if (slab_ >= work_.slabs_per_tile) next_tile();
     }
     end_copy_group();  // also an empty group: groups are counted
     fill_ = fill_ + kSlotBytes == kRingBytes ? 0 : fill_ + kSlotBytes;
@@ -243,12 +253,15 @@ __device__ __forceinline__ void add_slab(Sums (&totals)[kRowTiles], const std::b
   }
 }
 
+// kInt4: int4 in groups of 128, as published files have it.
 template <bool kInt4, int kRowTiles>
 __device__ __forceinline__ void add_slab_of(const DeviceWeight& weight, Sums (&totals)[kRowTiles],
                                             const std::byte* slab, const RoundedRows& from,
                                             int index, const LaneRows<kRowTiles>& lane_rows) {
-  if (kInt4 || weight.format == WeightFormat::int4_group) {
-    const auto scales = [&](int group) { return lane_scales(slab + 1024 + group * 32); };
+  const auto scales = [&](int group) { return lane_scales(slab + 1024 + group * 32); };
+  if (kInt4) {
+    add_slab<Int4Slab, 8>(totals, slab, from, index, lane_rows, scales);
+  } else if (weight.format == WeightFormat::int4_group) {
     if (weight.group == 128)
       add_slab<Int4Slab, 8>(totals, slab, from, index, lane_rows, scales);
     else if (weight.group == 64)
@@ -397,7 +410,8 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
   work.add = add;
   bool int4 = true;
   for (int i = 0; i < slabs.count; ++i)
-    int4 = int4 && slabs.list[i].weight.format == WeightFormat::int4_group;
+    int4 = int4 && slabs.list[i].weight.format == WeightFormat::int4_group &&
+           slabs.list[i].weight.group == kSlabIn;
   const int slot_bytes = int4 ? kInt4Slot : kByteSlot;
 
   const int teams = kTeams * launcher.multiprocessors;
