@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build run test check sanitize bench cuda cuda-check fuzz format clean help deps test-deps
+.PHONY: build run serve test check sanitize bench cuda cuda-check web browser fuzz format clean help deps test-deps
 
 BINARY := build/slipstream
 RELEASE := build/release/apps/slipstream/slipstream
@@ -20,6 +20,9 @@ else
 endif
 export PROMPT
 
+serve: build ## the server and its chat page, http://127.0.0.1:8080; MODEL=DIR for another model
+	@$(BINARY) serve $(if $(MODEL),"$(MODEL)")
+
 test: test-deps build check sanitize ## build and run all tests
 	@cmake --preset release -DSLIP_TESTS=ON >/dev/null
 	@cmake --build --preset release
@@ -32,13 +35,19 @@ check: test-deps ## formatting and include edges
 sanitize: test-deps ## parsers under address and undefined-behaviour, threads under thread sanitizer
 	@[ -f build/asan-ubsan/build.ninja ] || cmake --preset asan-ubsan >/dev/null
 	@cmake --build --preset asan-ubsan --target sanitized_tests
-	@ctest --preset asan-ubsan -j2 -R '^(base|checkpoint|text|quant|fuzz)\.'
+	@ctest --preset asan-ubsan -j2 -R '^(base|checkpoint|text|quant|grammar|server|fuzz)\.' -E 'Speed'
 	@[ -f build/tsan/build.ninja ] || cmake --preset tsan >/dev/null
 	@cmake --build --preset tsan --target threaded_tests
-	@ctest --preset tsan -j2 -R '^(base\.ThreadPool|engine\.(Session|ServiceThreads)|models\..*(Thread|Ragged))'
+	@ctest --preset tsan -j2 -R '^(base\.ThreadPool|engine\.(Session|ServiceThreads)|models\..*(Thread|Ragged)|server\.(Http|Router|Metrics|Histogram|Operations))'
 
 bench: build ## measure minnow and a 35B-shaped model; writes bench/results/
 	@bench/run.sh
+
+web: ## build the chat page, web/dist/index.html (needs Node.js)
+	@cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
+
+browser: build ## the chat page in a real browser (needs Node.js and Chromium)
+	@tests/clients/browser.sh $(BINARY)
 
 fuzz: ## build the libFuzzer programs with clang
 	@cmake --preset fuzz >/dev/null

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "bench_users.h"
 #include "engine/sampling.h"
 #include "engine/session.h"
 #include "environment.h"
@@ -24,6 +25,7 @@ struct Row {
   int64_t depth = 0;
   double tokens_per_second = 0;  // median of the runs
   double spread = 0;             // largest minus smallest, relative to the median
+  int64_t tokens_per_step = 1;
   // Of a decode step; prompts share their weights, so they have none.
   uint64_t bytes_per_step = 0;
   uint64_t int8_products = 0;  // per step
@@ -51,6 +53,9 @@ class Bench : public Verb {
     flags_.option("-n,--new-tokens", &generated_, "N,...",
                   "Answer lengths to measure; empty: none");
     flags_.option("-d,--depth", &depths_, "N,...", "Context that is there before the test begins");
+    flags_.option(
+        "-u,--users", &users_, "N",
+        "Answers at once, each with a context of its own; rates are those of all together");
     flags_.option("-r,--repeat", &repeat_, "N", "Runs per test; the median counts");
     flags_.choice("-o,--output", &output_, {"table", "md", "json", "csv"}, "Format of the result");
     flags_.flag("--json", &json_, "The same as --output json");
@@ -66,6 +71,7 @@ class Bench : public Verb {
     if (model_.model.empty()) model_.model = positional_model_;
     if (json_) output_ = "json";
     if (repeat_ < 1) return error("--repeat must be at least 1, not ", repeat_);
+    if (users_ < 1) return error("--users must be at least 1, not ", users_);
     SLIP_TRY(const std::vector<int64_t> prompts, parse_counts(prompts_, 1));
     SLIP_TRY(const std::vector<int64_t> generated, parse_counts(generated_, 1));
     SLIP_TRY(const std::vector<int64_t> depths, parse_counts(depths_, 0));
@@ -79,7 +85,10 @@ class Bench : public Verb {
     for (const int64_t depth : depths)
       for (const auto* lengths : {&prompts, &generated})
         for (const int64_t length : *lengths) longest = std::max(longest, depth + length);
-    if (!options.memory.context) options.memory.context = longest;
+    // Each user's context has room for the steps that are not timed as well.
+    if (!options.memory.context) options.memory.context = longest + (users_ > 1 ? kPageLen : 0);
+    options.memory.sequences = users_;
+    options.logit_rows = users_;
     std::fprintf(stderr, "loading %s\n", name().c_str());
     const Stopwatch load_clock;
     SLIP_TRY(engine_,
@@ -93,7 +102,8 @@ class Bench : public Verb {
         report(row);
       }
       for (const int64_t length : generated) {
-        SLIP_TRY(const Row row, measure("tg", length, depth));
+        SLIP_TRY(const Row row,
+                 users_ > 1 ? measure_users(length, depth) : measure("tg", length, depth));
         report(row);
       }
     }
@@ -168,9 +178,7 @@ class Bench : public Verb {
       }
       rates.push_back(double(kind == "pp" ? length : fits) / clock.seconds());
     }
-    row.tokens_per_second = median(rates);
-    const auto [low, high] = std::minmax_element(rates.begin(), rates.end());
-    row.spread = (*high - *low) / row.tokens_per_second;
+    fill_rates(row, rates);
     if (kind == "tg") {
       const StepCost cost =
           engine_->model().step_cost(1, depth + length / 2, engine_->memory().cache_format.kv);
@@ -178,6 +186,31 @@ class Bench : public Verb {
       row.int8_products = (model_.activations == "8" ? 1 : 2) * cost.integer_products;
     }
     return row;
+  }
+
+  Result<Row> measure_users(int64_t length, int64_t depth) {
+    Row row;
+    row.test = cat("tg", length, "x", users_);
+    row.depth = depth;
+    std::vector<double> rates;
+    for (int64_t run = 0; run < repeat_; ++run) {
+      SLIP_TRY(const double rate, users_rate(*engine_, users_, depth, length));
+      rates.push_back(rate);
+    }
+    fill_rates(row, rates);
+    const KvRecipe& kv = engine_->memory().cache_format.kv;
+    const StepCost together = engine_->model().step_cost(users_, depth, kv);
+    const StepCost alone = engine_->model().step_cost(1, depth + length / 2, kv);
+    row.bytes_per_step = together.weight_bytes + uint64_t(users_) * alone.cache_bytes;
+    row.int8_products = (model_.activations == "8" ? 1 : 2) * together.integer_products;
+    row.tokens_per_step = users_;
+    return row;
+  }
+
+  static void fill_rates(Row& row, const std::vector<double>& rates) {
+    row.tokens_per_second = median(rates);
+    const auto [low, high] = std::minmax_element(rates.begin(), rates.end());
+    row.spread = (*high - *low) / row.tokens_per_second;
   }
 
   void report(const Row& row) {
@@ -188,16 +221,17 @@ class Bench : public Verb {
 
   void fill_shares(Row& row) const {
     if (row.bytes_per_step == 0) return;
-    const double bytes_rate = double(row.bytes_per_step) * row.tokens_per_second;
-    const double product_rate = double(row.int8_products) * row.tokens_per_second;
+    const double steps_rate = row.tokens_per_second / double(row.tokens_per_step);
+    const double bytes_rate = double(row.bytes_per_step) * steps_rate;
+    const double product_rate = double(row.int8_products) * steps_rate;
     row.gb_per_second = bytes_rate / 1e9;
     row.share_of_bandwidth = bytes_rate / roofs_.read_bytes_per_second;
     row.share_of_int8_rate = product_rate / roofs_.int8_products_per_second;
     row.share_of_roof = std::max(row.share_of_bandwidth, row.share_of_int8_rate);
     if (there_)
-      row.projected_rate =
-          1 / projected_seconds(1 / row.tokens_per_second, double(row.bytes_per_step),
-                                roofs_.read_bytes_per_second, *there_);
+      row.projected_rate = double(row.tokens_per_step) /
+                           projected_seconds(1 / steps_rate, double(row.bytes_per_step),
+                                             roofs_.read_bytes_per_second, *there_);
   }
 
   JsonObject as_json() const {
@@ -291,7 +325,7 @@ class Bench : public Verb {
   ModelFlags model_;
   std::string positional_model_, prompts_ = "512", generated_ = "128", depths_ = "0,1024";
   std::string output_ = "table", save_, project_;
-  int64_t repeat_ = 3;
+  int64_t repeat_ = 3, users_ = 1;
   bool synthetic_ = false, json_ = false;
 
   Backend backend_;

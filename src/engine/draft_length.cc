@@ -11,11 +11,11 @@ constexpr double kKeepTime = 0.99;
 // A step that takes so many times longer than usual was interrupted by something else.
 constexpr double kOutlier = 3;
 
-// Steps of different lengths at the beginning, to learn what rows cost, after some that are not
-// timed. When drafting does not pay, the last two are tried again now and then, in case the text or
-// the machine has changed.
-constexpr std::array<int64_t, 8> kExploredDrafts = {4, 4, 2, 0, 4, 3, 2, 1};
-constexpr int64_t kWarmSteps = 2, kExploreAgainFrom = 6, kExploreAfter = 64;
+// Steps of different lengths at the beginning, to learn what rows cost; the first of each length is
+// not timed. When drafting does not pay, the last two are tried again now and then, in case the
+// text or the machine has changed.
+constexpr std::array<int64_t, 10> kExploredDrafts = {4, 4, 0, 0, 2, 2, 1, 1, 2, 1};
+constexpr int64_t kExploreAgainFrom = 8, kExploreAfter = 64;
 
 constexpr std::array<float, 7> kMargins = {0.25f, 0.5f, 1.0f, 1.75f, 2.75f, 4.0f, 6.0f};
 // What to expect before anything was seen.
@@ -105,13 +105,15 @@ void DraftCosts::end_step(const DraftOutcome& outcome) {
     explored_ = kExploreAgainFrom;
   }
   const double seconds = outcome.draft_seconds + outcome.verify_seconds;
-  if (warm_steps_ < kWarmSteps) {
-    ++warm_steps_;
+  const int64_t rows = outcome.verified + outcome.sequences;
+  const auto length = size_t(std::min<int64_t>(rows, int64_t(timed_lengths_.size()) - 1));
+  if (!timed_lengths_[length]) {
+    timed_lengths_[length] = true;
     return;
   }
   if (!explored && seconds > kOutlier * seconds_.mean()) return;
   if (outcome.made > 0) draft_seconds_.add(outcome.draft_seconds / double(outcome.made), kKeepTime);
-  verify_time_.add(double(outcome.verified + outcome.sequences), outcome.verify_seconds);
+  verify_time_.add(double(rows), outcome.verify_seconds);
   tokens_.add(double(outcome.right + outcome.sequences), kKeepTime);
   seconds_.add(seconds, kKeepTime);
 }

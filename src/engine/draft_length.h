@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <span>
 
@@ -103,7 +104,9 @@ class DraftCosts {
 
   int64_t explored_ = 0;    // steps of the current exploration; beyond its end: none
   int64_t idle_steps_ = 0;  // since a draft was made
-  int64_t warm_steps_ = 0;  // the first steps find caches cold and memory untouched: not timed
+  // The first step of a length finds caches cold, memory untouched and, on a GPU, no graph
+  // recorded: only those behind it are timed.
+  std::bitset<256> timed_lengths_;
   Line verify_time_;
   FadingMean draft_seconds_;     // of one draft
   FadingMean tokens_, seconds_;  // of a step
