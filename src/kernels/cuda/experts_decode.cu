@@ -8,7 +8,7 @@
 namespace slip {
 namespace {
 
-constexpr int kMostGateUpWarps = 8;
+constexpr int kMostGateUpWarps = 6;
 constexpr int kMostDownWarps = 12;
 constexpr int kFewestDownWarps = 4;
 constexpr int kLineWeights = 128 / sizeof(ExpertWeight);  // of a table, in a line of cache

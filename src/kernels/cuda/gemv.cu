@@ -5,8 +5,8 @@
 
 #include "kernels/cuda/async_copy.cuh"
 #include "kernels/cuda/float_outputs.cuh"
+#include "kernels/cuda/int4_products.cuh"
 #include "kernels/cuda/linear.h"
-#include "kernels/cuda/slab_formats.cuh"
 
 namespace slip {
 namespace {
@@ -130,11 +130,17 @@ class SlabStream {
 // What a block knows of its rows, in shared memory; slab after slab, each with all rows.
 struct RoundedRows {
   std::byte* inputs;
-  float* units;
+  std::byte* units;  // a float each; an IntegerSlab for int4
   int rows;
+
+  __device__ float* unit(int slab) const { return reinterpret_cast<float*>(units) + slab * rows; }
+  __device__ IntegerSlab* integers(int slab) const {
+    return reinterpret_cast<IntegerSlab*>(units) + slab * rows;
+  }
 };
 
 // Rounds all rows, a slab of a row per warp at a time.
+template <bool kInt4>
 __device__ __forceinline__ void round_inputs(const FewRows& work, int64_t first_row,
                                              const RoundedRows& to) {
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
@@ -171,9 +177,14 @@ __device__ __forceinline__ void round_inputs(const FewRows& work, int64_t first_
       for (int i = 0; i < kAtOnce; ++i) {  // past the end: the last once more, to the same place
         const int item = min(begin + (round * kAtOnce + i) * kStep, items - 1);
         const int row = row_of(item), slab = item - row * slabs;
-        const float unit =
-            round_slab(x[round][i], row, to.rows, to.inputs + slab * slab_input_bytes(to.rows));
-        if (lane == 0) to.units[slab * to.rows + row] = unit;
+        std::byte* place = to.inputs + slab * slab_input_bytes(to.rows);
+        if constexpr (kInt4) {
+          const IntegerSlab rounded = round_to_integers(x[round][i], row, to.rows, place);
+          if (lane == 0) to.integers(slab)[row] = rounded;
+        } else {
+          const float unit = round_slab(x[round][i], row, to.rows, place);
+          if (lane == 0) to.unit(slab)[row] = unit;
+        }
       }
     }
   }
@@ -235,7 +246,7 @@ __device__ __forceinline__ void add_slab(Sums (&totals)[kRowTiles], const std::b
               odd ? x[t][chain].w : x[t][chain].y);
       }
   }
-  const float* units = from.units + index * from.rows;
+  const float* units = from.unit(index);
 #pragma unroll
   for (int chain = 0; chain < kChains; chain += kChainsPerScale) {
     const float2 scale = scales(chain / kChainsPerScale);
@@ -253,18 +264,13 @@ __device__ __forceinline__ void add_slab(Sums (&totals)[kRowTiles], const std::b
   }
 }
 
-// kInt4: int4 in groups of 128, as published files have it.
-template <bool kInt4, int kRowTiles>
+template <int kRowTiles>
 __device__ __forceinline__ void add_slab_of(const DeviceWeight& weight, Sums (&totals)[kRowTiles],
                                             const std::byte* slab, const RoundedRows& from,
                                             int index, const LaneRows<kRowTiles>& lane_rows) {
-  const auto scales = [&](int group) { return lane_scales(slab + 1024 + group * 32); };
-  if (kInt4) {
-    add_slab<Int4Slab, 8>(totals, slab, from, index, lane_rows, scales);
-  } else if (weight.format == WeightFormat::int4_group) {
-    if (weight.group == 128)
-      add_slab<Int4Slab, 8>(totals, slab, from, index, lane_rows, scales);
-    else if (weight.group == 64)
+  if (weight.format == WeightFormat::int4_group) {
+    const auto scales = [&](int group) { return lane_scales(slab + 1024 + group * 32); };
+    if (weight.group == 64)
       add_slab<Int4Slab, 4>(totals, slab, from, index, lane_rows, scales);
     else
       add_slab<Int4Slab, 2>(totals, slab, from, index, lane_rows, scales);
@@ -277,6 +283,54 @@ __device__ __forceinline__ void add_slab_of(const DeviceWeight& weight, Sums (&t
                          [&](int) { return make_float2(scale, scale); });
   }
 }
+
+// Sums of one tile, 8 * kRowTiles rows of it, from slabs of any format but int4 in groups of 128.
+template <int kRowTiles>
+struct TileOfAny {
+  static constexpr int kRows = kRowTiles * kMmaRows;
+  using Lanes = LaneRows<kRowTiles>;
+  Sums totals[kRowTiles];
+
+  __device__ void add(const DeviceWeight& weight, const std::byte* slab, const RoundedRows& from,
+                      int index, const Lanes& lanes) {
+    add_slab_of(weight, totals, slab, from, index, lanes);
+  }
+  // To row r of `partials`, from the lane's output on.
+  __device__ void write(float* partials, int rows) const {
+    const int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+    for (int t = 0; t < kRowTiles; ++t)
+#pragma unroll
+      for (int v = 0; v < 4; ++v) {
+        const int row = t * kMmaRows + lane % 4 * 2 + v % 2;
+        if (row < rows) partials[row * kPartialStride + v / 2 * 8] = totals[t].v[v];
+      }
+  }
+};
+
+// The same from int4 in groups of 128, as published files have it.
+template <int kRowTiles>
+struct TileOfInt4 {
+  static constexpr int kRows = kRowTiles * kIntegerRows;
+  using Lanes = IntegerLanes<kRowTiles>;
+  float2 totals[kRowTiles] = {};
+
+  __device__ void add(const DeviceWeight&, const std::byte* slab, const RoundedRows& from,
+                      int index, const Lanes& lanes) {
+    add_int4_slab(totals, slab, from.inputs + index * slab_input_bytes(from.rows),
+                  from.integers(index), lanes);
+  }
+  __device__ void write(float* partials, int rows) const {
+    const int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+    for (int t = 0; t < kRowTiles; ++t) {
+      const int row = t * kIntegerRows + lane % 4;
+      if (row >= rows) continue;
+      partials[row * kPartialStride] = totals[t].x;
+      partials[row * kPartialStride + 8] = totals[t].y;
+    }
+  }
+};
 
 // Adds up what the warps have of some tiles, of which `first` is the first, and writes it.
 __device__ __forceinline__ void finish_tiles(const FewRows& work, int first, int64_t first_row,
@@ -329,13 +383,13 @@ __global__ void __launch_bounds__(kThreads, 1)
       float_outputs<false, 2>(work.input, work.floats, int(blockIdx.x), int(gridDim.x), work.add);
   }
   wait_for_inputs();
-  const RoundedRows rounded{shared + work.inputs_at,
-                            reinterpret_cast<float*>(shared + work.units_at), rows};
-  round_inputs(work, first_row, rounded);
+  const RoundedRows rounded{shared + work.inputs_at, shared + work.units_at, rows};
+  round_inputs<kInt4>(work, first_row, rounded);
 
   // Two sets of partial sums take turns: the next may be finished by some warps while others still
   // read the last.
-  const LaneRows<kRowTiles> lane_rows(rows);
+  using Tile = std::conditional_t<kInt4, TileOfInt4<kRowTiles>, TileOfAny<kRowTiles>>;
+  const typename Tile::Lanes lanes(rows);
   auto* partials = reinterpret_cast<float*>(shared + work.partials_at);
   const int tile_partials = kWarps * work.rows_per_block * kPartialStride;
   int job = 0, turn = 0;
@@ -347,17 +401,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     int tile = first + team() * int(gridDim.x);
     for (int i = 0; i < work.tiles_at_once && tile < work.slabs.units; ++i) {
       while (tile >= work.slabs.list[job].end) ++job;
-      Sums totals[kRowTiles];
+      Tile sums;
       for (int slab = warp_of_team(); slab < work.slabs_per_tile; slab += kWarps)
-        add_slab_of<kInt4>(work.slabs.list[job].weight, totals, stream.next(), rounded, slab,
-                           lane_rows);
-#pragma unroll
-      for (int t = 0; t < kRowTiles; ++t)
-#pragma unroll
-        for (int v = 0; v < 4; ++v) {
-          const int row = t * kMmaRows + lane % 4 * 2 + v % 2;
-          if (row < rows) own[row * kPartialStride + v / 2 * 8] = totals[t].v[v];
-        }
+        sums.add(work.slabs.list[job].weight, stream.next(), rounded, slab, lanes);
+      sums.write(own, rows);
       own += kTeams * tile_partials;
       tile += work.teams;
     }
@@ -375,16 +422,18 @@ __global__ void __launch_bounds__(kFloatThreads)
 
 using FewRowsKernel = void (*)(FewRows);
 
-template <bool kInt4, int kSlots>
-FewRowsKernel few_rows_kernel_for(bool two_tiles) {
-  return two_tiles ? few_rows_kernel<2, kSlots, kInt4> : few_rows_kernel<1, kSlots, kInt4>;
-}
-
-FewRowsKernel few_rows_kernel_for(bool int4, int slots, bool two_tiles) {
-  if (int4 && slots == 8) return few_rows_kernel_for<true, 8>(two_tiles);
-  if (int4) return few_rows_kernel_for<true, 3>(two_tiles);
-  if (slots == 4) return few_rows_kernel_for<false, 4>(two_tiles);
-  return few_rows_kernel_for<false, 2>(two_tiles);
+// For up to so many rows.
+FewRowsKernel few_rows_kernel_for(bool int4, int slots, int rows) {
+  if (int4 && slots == 8)
+    return rows <= 4   ? few_rows_kernel<1, 8, true>
+           : rows <= 8 ? few_rows_kernel<2, 8, true>
+                       : few_rows_kernel<4, 8, true>;
+  if (int4)
+    return rows <= 4   ? few_rows_kernel<1, 3, true>
+           : rows <= 8 ? few_rows_kernel<2, 3, true>
+                       : few_rows_kernel<4, 3, true>;
+  if (slots == 4) return rows <= 8 ? few_rows_kernel<1, 4, false> : few_rows_kernel<2, 4, false>;
+  return rows <= 8 ? few_rows_kernel<1, 2, false> : few_rows_kernel<2, 2, false>;
 }
 
 void launch_floats(const Launcher& launcher, const LinearInput& input, const LinearJobs& floats,
@@ -396,22 +445,17 @@ void launch_floats(const Launcher& launcher, const LinearInput& input, const Lin
 
 }  // namespace
 
-void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
-                     const LinearJobs& floats, bool add) {
-  if (slabs.count == 0) {
-    if (floats.count > 0) launch_floats(launcher, input, floats, add);
-    return;
-  }
+namespace {
+
+// `int4`: all slabs are, in groups of 128.
+void launch_few_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
+                     const LinearJobs& floats, bool int4, bool add) {
   FewRows work{};
   work.input = input;
   work.slabs = slabs;
   work.floats = floats;
   work.slabs_per_tile = int32_t(slab_count(input.in));
   work.add = add;
-  bool int4 = true;
-  for (int i = 0; i < slabs.count; ++i)
-    int4 = int4 && slabs.list[i].weight.format == WeightFormat::int4_group &&
-           slabs.list[i].weight.group == kSlabIn;
   const int slot_bytes = int4 ? kInt4Slot : kByteSlot;
 
   const int teams = kTeams * launcher.multiprocessors;
@@ -422,7 +466,8 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
     const int sets = work.tiles_at_once < tiles_per_team ? 2 : 1;
     work.inputs_at = kTeams * kWarps * slots * slot_bytes;
     work.units_at = work.inputs_at + work.slabs_per_tile * slab_input_bytes(rows);
-    work.partials_at = work.units_at + work.slabs_per_tile * rows * int(sizeof(float));
+    work.partials_at = work.units_at +
+                       work.slabs_per_tile * rows * int(int4 ? sizeof(IntegerSlab) : sizeof(float));
     return work.partials_at +
            sets * kTeams * work.tiles_at_once * kWarps * rows * kPartialStride * int(sizeof(float));
   };
@@ -437,10 +482,28 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
         " bytes of shared memory, a block has ", room);
   const int blocks = std::min(std::max(slabs.units, floats.units), launcher.multiprocessors);
   work.teams = kTeams * blocks;
-  const FewRowsKernel kernel = few_rows_kernel_for(int4, slots, rows > kMmaRows);
+  const FewRowsKernel kernel = few_rows_kernel_for(int4, slots, rows);
   allow_shared(kernel, size_t(bytes));
   launch(launcher, dim3(unsigned(blocks), unsigned((input.rows + rows - 1) / rows)), kThreads,
          size_t(bytes), kernel, work);
+}
+
+}  // namespace
+
+void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
+                     const LinearJobs& floats, bool add) {
+  // Those whose activations become integers go by themselves.
+  LinearJobs int4, others;
+  for (int i = 0; i < slabs.count; ++i) {
+    const LinearJob& job = slabs.list[i];
+    const bool integers =
+        job.weight.format == WeightFormat::int4_group && job.weight.group == kSlabIn;
+    (integers ? int4 : others).add(job.weight, job.out, tile_count(job.weight.out));
+  }
+  if (int4.count > 0) launch_few_rows(launcher, input, int4, floats, true, add);
+  if (others.count > 0)
+    launch_few_rows(launcher, input, others, int4.count > 0 ? LinearJobs{} : floats, false, add);
+  if (slabs.count == 0 && floats.count > 0) launch_floats(launcher, input, floats, add);
 }
 
 }  // namespace slip

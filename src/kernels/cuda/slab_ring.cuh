@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/expert_slabs.cuh"
+#include "kernels/cuda/int4_products.cuh"
 
 namespace slip {
 
@@ -12,19 +13,19 @@ inline constexpr int kBatchSlabs = 4;  // slabs whose activations are asked for 
 // What one warp has to itself: its ring, a batch of activations, their units, who uses the expert.
 inline constexpr int warp_bytes(int ring_units, int rows) {
   return ring_units * kUnitPlace + kBatchSlabs * slab_input_bytes(rows) +
-         (kBatchSlabs * rows + int(kFewRows)) * 4;
+         kBatchSlabs * rows * int(sizeof(IntegerSlab)) + int(kFewRows) * 4;
 }
 
 struct WarpMemory {
   std::byte* ring;
   std::byte* rounded;  // [kBatchSlabs] slabs
-  float* units;        // [kBatchSlabs][rows]
+  IntegerSlab* units;  // [kBatchSlabs][rows]; for all formats but int4 their first members
   int32_t* users;      // [rows]
 
   __device__ WarpMemory(std::byte* block, int ring_units, int rows) {
     ring = block + int(threadIdx.x) / kWarp * warp_bytes(ring_units, rows);
     rounded = ring + ring_units * kUnitPlace;
-    units = reinterpret_cast<float*>(rounded + kBatchSlabs * slab_input_bytes(rows));
+    units = reinterpret_cast<IntegerSlab*>(rounded + kBatchSlabs * slab_input_bytes(rows));
     users = reinterpret_cast<int32_t*>(units + kBatchSlabs * rows);
   }
 };
@@ -137,10 +138,15 @@ class SlabRing {
   const std::byte* scales_[kTiles];
 };
 
+// Whether a weight meets activations that are integers.
+__device__ __forceinline__ bool takes_integers(const WeightTile& tile) {
+  return tile.format == WeightFormat::int4_group && tile.group == kSlabIn;
+}
+
 // The rows that meet a batch of slabs, each rounded, in the warp's own memory.
 struct SlabInputs {
-  std::byte* rounded;    // slabs of [4 pairs][count rows][4 quarters] of 16 bytes
-  float* units;          // [slabs][count]
+  std::byte* rounded;    // slabs as round_slab() or round_to_integers() leaves them
+  IntegerSlab* units;    // [slabs][count]
   const int32_t* users;  // [count]: row of `rows`
   int count;
   const float* rows;
@@ -150,6 +156,7 @@ struct SlabInputs {
   __device__ const float* row(int i) const { return rows + int64_t(users[i]) * in; }
 
   // Slabs first, first + step, ...: `slabs` of them.
+  template <bool kIntegers>
   __device__ void round(int first, int step, int slabs) const {
     __syncwarp();  // the last batch may still be read
     for (int i = 0; i < count; ++i) {
@@ -161,7 +168,9 @@ struct SlabInputs {
 #pragma unroll
       for (int s = 0; s < kBatchSlabs; ++s) {
         if (s >= slabs) break;
-        const float unit = round_slab(x[s], i, count, rounded + s * slab_input_bytes(count));
+        std::byte* place = rounded + s * slab_input_bytes(count);
+        const IntegerSlab unit = kIntegers ? round_to_integers(x[s], i, count, place)
+                                           : IntegerSlab{round_slab(x[s], i, count, place), 0};
         if (threadIdx.x % kWarp == 0) units[s * count + i] = unit;
       }
     }
@@ -245,7 +254,7 @@ __device__ __forceinline__ void take_slab(SlabRing<kTiles, kSlots, Runs>& ring,
       for (int next = 0; next < 2; ++next) {
         const int row = c * kMmaRows + lane % 4 * 2 + next;
         if (row >= count) continue;
-        const float unit = inputs.units[index * count + row];
+        const float unit = inputs.units[index * count + row].unit;
         float* place = values_of(row, t) + lane / 4;
         place[0] = values[c][next] * unit;
         place[8] = values[c][2 + next] * unit;
@@ -253,8 +262,6 @@ __device__ __forceinline__ void take_slab(SlabRing<kTiles, kSlots, Runs>& ring,
   };
   switch (tile.format) {
     case WeightFormat::int4_group:
-      if (tile.group == 128)
-        return slab_values<Int4Slab, 4, kColumns>(ring, lane_inputs, pair_bytes, store);
       if (tile.group == 64)
         return slab_values<Int4Slab, 2, kColumns>(ring, lane_inputs, pair_bytes, store);
       return slab_values<Int4Slab, 1, kColumns>(ring, lane_inputs, pair_bytes, store);
@@ -262,6 +269,38 @@ __device__ __forceinline__ void take_slab(SlabRing<kTiles, kSlots, Runs>& ring,
       return slab_values<Int8Slab, 4, kColumns>(ring, lane_inputs, pair_bytes, store);
     default: return slab_values<Fp8Slab, 4, kColumns>(ring, lane_inputs, pair_bytes, store);
   }
+}
+
+// The same of int4 in groups of 128, with integers; four rows at a time.
+template <int kTiles, int kSlots, class Runs, class ValuesOf>
+__device__ __forceinline__ void take_int4_slab(SlabRing<kTiles, kSlots, Runs>& ring,
+                                               const SlabInputs& inputs, int index,
+                                               const ValuesOf& values_of) {
+  const int lane = int(threadIdx.x) % kWarp, count = inputs.count;
+  const std::byte* slot = ring.oldest();
+  const std::byte* rounded = inputs.rounded + index * slab_input_bytes(count);
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    uint32_t words[Int4Slab::kWords];
+    load_lane_words(slot + t * kUnitPlace, 0, words);
+    const float2 scales = int4_scales(slot + t * kUnitPlace + kUnitBytes);
+#pragma unroll 1
+    for (int first = 0; first < count; first += kIntegerRows) {
+      const int column = min(2 * first + lane / 4, 2 * count - 1);
+      const std::byte* lane_inputs = rounded + integer_offset(0, column, lane % 4, count);
+      uint4 x[2];
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        x[half] = *reinterpret_cast<const uint4*>(lane_inputs + integer_offset(half, 0, 0, count));
+      const int row = min(first + lane % 4, count - 1);
+      const float2 values = int4_slab_values(words, x, scales, inputs.units[index * count + row]);
+      if (first + lane % 4 >= count) continue;
+      float* place = values_of(row, t) + lane / 4;
+      place[0] = values.x;
+      place[8] = values.y;
+    }
+  }
+  ring.release();
 }
 
 // The same of floats, one tile, without rounding; `outputs` of its 16 exist.
@@ -288,19 +327,32 @@ __device__ __forceinline__ void take_float_slab(const WeightTile& tile, int slab
   }
 }
 
-// Slabs of a run, batch by batch: the values of slab s and tile t go to values_of(row, t, s).
-template <int kColumns, int kTiles, int kSlots, class Runs, class ValuesOf>
-__device__ __forceinline__ void take_run(SlabRing<kTiles, kSlots, Runs>& ring, const SlabRun& run,
-                                         const SlabInputs& inputs, const ValuesOf& values_of) {
-  const WeightTile& tile = *run.tiles;
+// Slabs of a run, batch by batch: take(i, values) for slab i of a batch, where the value of row r
+// and tile t goes to values(r, t).
+template <bool kIntegers, class ValuesOf, class Take>
+__device__ __forceinline__ void take_batches(const SlabRun& run, const SlabInputs& inputs,
+                                             const ValuesOf& values_of, const Take& take) {
 #pragma unroll 1
   for (int first = run.first; first < run.end; first += kBatchSlabs * run.step) {
     const int slabs = min(kBatchSlabs, (run.end - first + run.step - 1) / run.step);
-    inputs.round(first, run.step, slabs);
+    inputs.round<kIntegers>(first, run.step, slabs);
 #pragma unroll 1
     for (int i = 0; i < slabs; ++i)
-      take_slab<kColumns>(ring, tile, inputs, i,
-                          [&](int row, int t) { return values_of(row, t, first + i * run.step); });
+      take(i, [&](int row, int t) { return values_of(row, t, first + i * run.step); });
+  }
+}
+
+// The values of slab s and tile t go to values_of(row, t, s).
+template <int kColumns, int kTiles, int kSlots, class Runs, class ValuesOf>
+__device__ __forceinline__ void take_run(SlabRing<kTiles, kSlots, Runs>& ring, const SlabRun& run,
+                                         const SlabInputs& inputs, const ValuesOf& values_of) {
+  if (takes_integers(*run.tiles)) {
+    take_batches<true>(run, inputs, values_of,
+                       [&](int i, const auto& values) { take_int4_slab(ring, inputs, i, values); });
+  } else {
+    take_batches<false>(run, inputs, values_of, [&](int i, const auto& values) {
+      take_slab<kColumns>(ring, *run.tiles, inputs, i, values);
+    });
   }
 }
 

@@ -1,0 +1,131 @@
+// Products of int4 weights in groups of 128 with activations in two bytes, on integer tensor cores.
+//
+// Steps of few rows are bound by the instructions that unpack weights: the codes of a word become
+// operands of mma.m16n8k32 by two masks, where f16 takes nine instructions. A slab of a row's
+// activations becomes integers of up to 14 bits in units of a power of two, and each integer two
+// signed bytes, 256 high + low. They are two columns of the instruction, which has eight: four rows
+// cost what one does. Sums are exact.
+#pragma once
+
+#include "kernels/cuda/slab_formats.cuh"
+
+namespace slip {
+
+inline constexpr int kIntegerRows = 4;  // rows of a step that one instruction takes
+
+// What is known of a slab of a row: activation = unit * integer, and the sum of the integers.
+struct IntegerSlab {
+  float unit;
+  int32_t sum;
+};
+
+// Bytes of a slab of R rows: [2 halves][2 R columns][4 quarters] of 16 bytes. Column 2 r is the
+// high bytes of row r, 2 r + 1 the low ones; the 16 bytes are inputs 4 j .. 4 j + 3 of four steps,
+// in the order 0 2 1 3, in which nibbles lie (weight_tiles.h).
+__device__ __forceinline__ int integer_offset(int half, int column, int quarter, int rows) {
+  return ((half * 2 * rows + column) * 4 + quarter) * 16;
+}
+
+// One warp, one slab of one row: lane l brings inputs 4 l .. 4 l + 3 (zero past the end).
+__device__ __forceinline__ IntegerSlab round_to_integers(float4 x, int row, int rows,
+                                                         std::byte* slab) {
+  const uint32_t largest = __reduce_max_sync(
+      ~0u, __float_as_uint(fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w)))));
+  // 2^13 units are the power of two below the largest. Below 2^-113 everything is zero.
+  const uint32_t exponent = min(max(largest >> 23, 14u), 254u);
+  const float inverse = __uint_as_float((267 - exponent) << 23);
+  const int q[4] = {__float2int_rn(x.x * inverse), __float2int_rn(x.y * inverse),
+                    __float2int_rn(x.z * inverse), __float2int_rn(x.w * inverse)};
+  uint32_t high[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) high[i] = uint32_t(q[i] + 128) >> 8;  // its last byte
+  const auto pack = [](uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    return __byte_perm(__byte_perm(a, c, 0x0040), __byte_perm(b, d, 0x0040), 0x5410);
+  };
+  const int lane = int(threadIdx.x) % kWarp, step = lane / 4, quarter = lane % 4;
+  std::byte* to = slab + integer_offset(step / 4, 2 * row, quarter, rows) + step % 4 * 4;
+  *reinterpret_cast<uint32_t*>(to) = pack(high[0], high[1], high[2], high[3]);
+  *reinterpret_cast<uint32_t*>(to + 64) =
+      pack(uint32_t(q[0]), uint32_t(q[1]), uint32_t(q[2]), uint32_t(q[3]));
+  const int sum = __reduce_add_sync(~0u, q[0] + q[1] + q[2] + q[3]);
+  // Not a number, or infinite: no integer says so, the unit does.
+  const float unit = largest >= 0x7f800000u ? __uint_as_float(0x7fffffffu)
+                                            : __uint_as_float((exponent - 13) << 23);
+  return {unit, sum};
+}
+
+// Where a lane finds its part of a slab's inputs, four rows in each of kTiles. Rows past the last
+// are copies of it: their sums are not written.
+template <int kTiles>
+struct IntegerLanes {
+  int inputs[kTiles];  // bytes from the slab's start
+  int half_bytes;
+  int sum_rows[kTiles];
+
+  __device__ explicit IntegerLanes(int rows) {
+    const int lane = int(threadIdx.x) % kWarp;
+    half_bytes = integer_offset(1, 0, 0, rows);
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      inputs[t] = integer_offset(0, min(t * kMmaRows + lane / 4, 2 * rows - 1), lane % 4, rows);
+      sum_rows[t] = min(t * kIntegerRows + lane % 4, rows - 1);
+    }
+  }
+};
+
+__device__ __forceinline__ void mma_bytes(int (&sums)[4], uint32_t a0, uint32_t a1, uint32_t a2,
+                                          uint32_t a3, uint32_t b0, uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// Of the lane's outputs, l / 4 and l / 4 + 8, from a slab's f16 [16]; the second for sums of 16
+// times the codes.
+__device__ __forceinline__ float2 int4_scales(const std::byte* scales) {
+  const float2 both = lane_scales(scales);
+  return make_float2(both.x, both.y * (1.0f / 16));
+}
+
+// A slab's share in outputs l / 4 and l / 4 + 8 of one row, whose columns are the lane's of the
+// sums. x: the lane's inputs of both halves.
+__device__ __forceinline__ float2 int4_slab_values(const uint32_t (&words)[Int4Slab::kWords],
+                                                   const uint4 (&x)[2], float2 scales,
+                                                   const IntegerSlab& row) {
+  constexpr uint32_t kLow = 0x0f0f0f0f, kHigh = 0xf0f0f0f0;  // 16 times the code, output + 8
+  int sums[4] = {};
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const uint32_t* w = words + half * 4;
+    mma_bytes(sums, w[0] & kLow, w[0] & kHigh, w[1] & kLow, w[1] & kHigh, x[half].x, x[half].y);
+    mma_bytes(sums, w[2] & kLow, w[2] & kHigh, w[3] & kLow, w[3] & kHigh, x[half].z, x[half].w);
+  }
+  const int low = sums[0] * 256 + sums[1] - 8 * row.sum;
+  const int high = sums[2] * 256 + sums[3] - 128 * row.sum;
+  return make_float2(__fmul_rn(__int2float_rn(low), __fmul_rn(scales.x, row.unit)),
+                     __fmul_rn(__int2float_rn(high), __fmul_rn(scales.y, row.unit)));
+}
+
+// totals[t]: outputs l / 4 and l / 4 + 8 of row 4 t + l % 4, to which those of one slab are added.
+template <int kTiles>
+__device__ __forceinline__ void add_int4_slab(float2 (&totals)[kTiles], const std::byte* slab,
+                                              const std::byte* inputs, const IntegerSlab* rows,
+                                              const IntegerLanes<kTiles>& lanes) {
+  uint32_t words[Int4Slab::kWords];
+  load_lane_words(slab, 0, words);
+  const float2 scales = int4_scales(slab + slab_bytes(WeightFormat::int4_group));
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    uint4 x[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      x[half] = *reinterpret_cast<const uint4*>(inputs + lanes.inputs[t] + half * lanes.half_bytes);
+    const float2 values = int4_slab_values(words, x, scales, rows[lanes.sum_rows[t]]);
+    totals[t].x += values.x;
+    totals[t].y += values.y;
+  }
+}
+
+}  // namespace slip
