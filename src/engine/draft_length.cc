@@ -8,12 +8,13 @@ namespace {
 // Chances are remembered over some hundred drafts, times over as many steps.
 constexpr double kKeepChance = 0.995;
 constexpr double kKeepTime = 0.99;
-// A step that takes so many times longer than usual was interrupted by something else.
-constexpr double kOutlier = 3;
+// What takes so many times longer than usual was interrupted by something else, unless it stays so.
+constexpr double kOutlier = 2.5;
+constexpr int kMostDoubted = 8;
 
-// Steps of different lengths at the beginning, to learn what rows cost; the first of each length is
-// not timed. When drafting does not pay, the last two are tried again now and then, in case the
-// text or the machine has changed.
+// Steps of different lengths at the beginning, to learn what rows cost; each several times, for the
+// first of a length may be slow. When drafting does not pay, the last two are tried again now and
+// then, in case the text or the machine has changed.
 constexpr std::array<int64_t, 10> kExploredDrafts = {4, 4, 0, 0, 2, 2, 1, 1, 2, 1};
 constexpr int64_t kExploreAgainFrom = 8, kExploreAfter = 64;
 
@@ -27,6 +28,19 @@ constexpr double kPriorWeight = 4;
 void FadingMean::add(double value, double keep) {
   sum_ = sum_ * keep + value;
   weight_ = weight_ * keep + 1;
+}
+
+bool UsualTime::add(double seconds, bool& restarted) {
+  restarted = !mean_.empty() && (seconds * kOutlier < mean_.mean() ||
+                                 (seconds > kOutlier * mean_.mean() && doubted_ >= kMostDoubted));
+  if (restarted) mean_ = FadingMean();
+  if (!mean_.empty() && seconds > kOutlier * mean_.mean()) {
+    ++doubted_;
+    return false;
+  }
+  doubted_ = 0;
+  mean_.add(seconds, kKeepTime);
+  return true;
 }
 
 DraftChances::DraftChances() {
@@ -91,31 +105,43 @@ double DraftCosts::tokens_per_second() const {
 }
 
 double DraftCosts::of_drafting() const {
-  return tokens_per_second() * (draft_seconds_.mean() + verify_time_.slope());
+  return curiosity() * tokens_per_second() * (usual_draft_.mean() + verify_time_.slope());
 }
 
-double DraftCosts::of_verifying() const { return tokens_per_second() * verify_time_.slope(); }
+double DraftCosts::of_verifying() const {
+  return curiosity() * tokens_per_second() * verify_time_.slope();
+}
+
+// Steps of always the same length would never learn what others take: now and then costs count
+// half.
+double DraftCosts::curiosity() const { return steps_ % 24 == 23 ? 0.5 : 1; }
 
 void DraftCosts::end_step(const DraftOutcome& outcome) {
-  const bool explored = exploring();
-  if (explored) ++explored_;
+  ++steps_;
+  if (exploring()) ++explored_;
   idle_steps_ = outcome.made > 0 ? 0 : idle_steps_ + 1;
   if (idle_steps_ >= kExploreAfter) {
     idle_steps_ = 0;
     explored_ = kExploreAgainFrom;
   }
-  const double seconds = outcome.draft_seconds + outcome.verify_seconds;
   const int64_t rows = outcome.verified + outcome.sequences;
-  const auto length = size_t(std::min<int64_t>(rows, int64_t(timed_lengths_.size()) - 1));
-  if (!timed_lengths_[length]) {
-    timed_lengths_[length] = true;
-    return;
-  }
-  if (!explored && seconds > kOutlier * seconds_.mean()) return;
-  if (outcome.made > 0) draft_seconds_.add(outcome.draft_seconds / double(outcome.made), kKeepTime);
+  if (!believes(outcome, size_t(rows))) return;
   verify_time_.add(double(rows), outcome.verify_seconds);
   tokens_.add(double(outcome.right + outcome.sequences), kKeepTime);
-  seconds_.add(seconds, kKeepTime);
+  seconds_.add(outcome.draft_seconds + outcome.verify_seconds, kKeepTime);
+}
+
+bool DraftCosts::believes(const DraftOutcome& outcome, size_t rows) {
+  bool draft_again = false, verify_again = false;
+  const bool draft = outcome.made == 0 ||
+                     usual_draft_.add(outcome.draft_seconds / double(outcome.made), draft_again);
+  const bool verify = usual_verify_[std::min(rows, usual_verify_.size() - 1)].add(
+      outcome.verify_seconds, verify_again);
+  if (draft_again || verify_again) {
+    verify_time_ = Line();
+    tokens_ = seconds_ = FadingMean();
+  }
+  return draft && verify;
 }
 
 bool wants_another(const DraftChances& chances, const DraftCosts& costs) {

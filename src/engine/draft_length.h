@@ -11,7 +11,6 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <cstdint>
 #include <span>
 
@@ -28,6 +27,19 @@ class FadingMean {
 
  private:
   double sum_, weight_;
+};
+
+// What something usually takes. Single times that are far longer are not believed: something else
+// was going on, or a graph was recorded; a time that is far shorter says that all before were such.
+class UsualTime {
+ public:
+  // False: the sample was not believed. `restarted` tells that those before it no longer are.
+  bool add(double seconds, bool& restarted);
+  double mean() const { return mean_.mean(); }
+
+ private:
+  FadingMean mean_;
+  int doubted_ = 0;  // one after the other
 };
 
 // How often the drafts of one text are right.
@@ -101,15 +113,17 @@ class DraftCosts {
   };
 
   double tokens_per_second() const;
+  double curiosity() const;
+  // Whether the times of a step are to be believed.
+  bool believes(const DraftOutcome& outcome, size_t rows);
 
+  int64_t steps_ = 0;
   int64_t explored_ = 0;    // steps of the current exploration; beyond its end: none
   int64_t idle_steps_ = 0;  // since a draft was made
-  // The first step of a length finds caches cold, memory untouched and, on a GPU, no graph
-  // recorded: only those behind it are timed.
-  std::bitset<256> timed_lengths_;
   Line verify_time_;
-  FadingMean draft_seconds_;     // of one draft
-  FadingMean tokens_, seconds_;  // of a step
+  std::array<UsualTime, 64> usual_verify_;  // by rows
+  UsualTime usual_draft_;                   // of one draft
+  FadingMean tokens_, seconds_;             // of a step
 };
 
 // Both, for one text at a time.

@@ -51,7 +51,7 @@ size_t CudaOps::scratch_bytes(const StepLimits& limits) const {
 void CudaOps::reserve(const StepLimits& limits) {
   constexpr int64_t kSpans = 64, kPositionsPerPage = 64;
   const int64_t pages = (limits.context + kPositionsPerPage - 1) / kPositionsPerPage;
-  graphs_->reserve(kSpans, std::max<int64_t>(4 * pages, 4096));
+  graphs_->reserve(kSpans, kSpans * pages);
   scratch(scratch_bytes(limits));
 }
 
