@@ -58,6 +58,7 @@ Status Session::feed(std::span<const int32_t> ids, const Progress& progress) {
     keep(part);
     if (progress && !progress(done + rows, total) && done + rows < total) return error("stopped");
   }
+  wait();
   return {};
 }
 
@@ -85,8 +86,11 @@ Status Session::verify(std::span<const int32_t> ids) {
   const Cache::Rows kind = ids.size() == 1 ? Cache::Rows::certain : Cache::Rows::tentative;
   SLIP_TRY_STATUS(step(ids, int64_t(ids.size()), kind));
   tentative_.assign(ids.begin(), ids.end());
+  wait();
   return {};
 }
+
+void Session::wait() { (void)choice(0).peak(); }
 
 void Session::accept(int64_t count) {
   check(count >= 1 && count <= int64_t(tentative_.size()), "accept of ", count, " tokens of ",

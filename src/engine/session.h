@@ -29,7 +29,8 @@ class Session {
   // otherwise. Returns how many tokens did not have to be computed.
   Result<int64_t> sync(std::span<const int32_t> ids, const Progress& progress = {});
 
-  // Appends tokens; logits() are then those of the last one. One token allocates nothing.
+  // Appends tokens; logits() are then those of the last one, and can be read: a GPU has finished.
+  // One token allocates nothing.
   Status feed(std::span<const int32_t> ids, const Progress& progress = {});
 
   // Appends tokens and hands out the logits (and, with MTP, the hidden state) of each.
@@ -63,6 +64,8 @@ class Session {
  private:
   // One step over at most max_rows ids, with logits for the last `outputs` rows.
   Status step(std::span<const int32_t> ids, int64_t outputs, Cache::Rows kind);
+  // Until what the last step found is there: whoever looks at the clock then sees its time.
+  void wait();
   // Makes the first rows of the last step part of the session.
   void keep(std::span<const int32_t> ids);
   // Whether `ids` may follow `before` tokens.
