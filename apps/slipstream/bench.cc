@@ -14,6 +14,7 @@
 #include "kernels/cpu/simd/loops.h"
 #include "machine.h"
 #include "projection.h"
+#include "pull_model.h"
 #include "roofs.h"
 #include "verb.h"
 
@@ -46,6 +47,7 @@ class Bench : public Verb {
   Bench() : flags_("bench", "Measure tokens per second and the share of the memory's speed") {
     flags_.positional("MODEL", &positional_model_, "A folder, a repository id or a shape");
     model_.add_to(flags_);
+    model_.add_download_to(flags_);
     flags_.flag("--synthetic", &synthetic_,
                 "Random weights of the published shape that MODEL names, e.g. qwen3.5-35b-a3b");
     flags_.option("-p,--prompt-tokens", &prompts_, "N,...",
@@ -55,7 +57,8 @@ class Bench : public Verb {
     flags_.option("-d,--depth", &depths_, "N,...", "Context that is there before the test begins");
     flags_.option(
         "-u,--users", &users_, "N",
-        "Answers at once, each with a context of its own; rates are those of all together");
+        "Answers at once, each with a context of its own that is not computed but taken as it lies "
+        "in memory; rates are those of all together");
     flags_.option("-r,--repeat", &repeat_, "N", "Runs per test; the median counts");
     flags_.choice("-o,--output", &output_, {"table", "md", "json", "csv"}, "Format of the result");
     flags_.flag("--json", &json_, "The same as --output json");
@@ -69,9 +72,10 @@ class Bench : public Verb {
 
   Result<int> run() override {
     if (model_.model.empty()) model_.model = positional_model_;
+    SLIP_TRY_STATUS(fetch_model(model_));
     if (json_) output_ = "json";
     if (repeat_ < 1) return error("--repeat must be at least 1, not ", repeat_);
-    if (users_ < 1) return error("--users must be at least 1, not ", users_);
+    if (users_ && *users_ < 1) return error("--users must be at least 1, not ", *users_);
     SLIP_TRY(const std::vector<int64_t> prompts, parse_counts(prompts_, 1));
     SLIP_TRY(const std::vector<int64_t> generated, parse_counts(generated_, 1));
     SLIP_TRY(const std::vector<int64_t> depths, parse_counts(depths_, 0));
@@ -86,9 +90,9 @@ class Bench : public Verb {
       for (const auto* lengths : {&prompts, &generated})
         for (const int64_t length : *lengths) longest = std::max(longest, depth + length);
     // Each user's context has room for the steps that are not timed as well.
-    if (!options.memory.context) options.memory.context = longest + (users_ > 1 ? kPageLen : 0);
-    options.memory.sequences = users_;
-    options.logit_rows = users_;
+    if (!options.memory.context) options.memory.context = longest + (users_ ? kPageLen : 0);
+    options.memory.sequences = users_.value_or(1);
+    options.logit_rows = users_.value_or(1);
     std::fprintf(stderr, "loading %s\n", name().c_str());
     const Stopwatch load_clock;
     SLIP_TRY(engine_,
@@ -103,7 +107,7 @@ class Bench : public Verb {
       }
       for (const int64_t length : generated) {
         SLIP_TRY(const Row row,
-                 users_ > 1 ? measure_users(length, depth) : measure("tg", length, depth));
+                 users_ ? measure_users(*users_, length, depth) : measure("tg", length, depth));
         report(row);
       }
     }
@@ -188,22 +192,22 @@ class Bench : public Verb {
     return row;
   }
 
-  Result<Row> measure_users(int64_t length, int64_t depth) {
+  Result<Row> measure_users(int64_t users, int64_t length, int64_t depth) {
     Row row;
-    row.test = cat("tg", length, "x", users_);
+    row.test = cat("tg", length, "x", users);
     row.depth = depth;
     std::vector<double> rates;
     for (int64_t run = 0; run < repeat_; ++run) {
-      SLIP_TRY(const double rate, users_rate(*engine_, users_, depth, length));
+      SLIP_TRY(const double rate, users_rate(*engine_, users, depth, length));
       rates.push_back(rate);
     }
     fill_rates(row, rates);
     const KvRecipe& kv = engine_->memory().cache_format.kv;
-    const StepCost together = engine_->model().step_cost(users_, depth, kv);
+    const StepCost together = engine_->model().step_cost(users, depth, kv);
     const StepCost alone = engine_->model().step_cost(1, depth + length / 2, kv);
-    row.bytes_per_step = together.weight_bytes + uint64_t(users_) * alone.cache_bytes;
+    row.bytes_per_step = together.weight_bytes + uint64_t(users) * alone.cache_bytes;
     row.int8_products = (model_.activations == "8" ? 1 : 2) * together.integer_products;
-    row.tokens_per_step = users_;
+    row.tokens_per_step = users;
     return row;
   }
 
@@ -325,7 +329,8 @@ class Bench : public Verb {
   ModelFlags model_;
   std::string positional_model_, prompts_ = "512", generated_ = "128", depths_ = "0,1024";
   std::string output_ = "table", save_, project_;
-  int64_t repeat_ = 3, users_ = 1;
+  int64_t repeat_ = 3;
+  std::optional<int64_t> users_;
   bool synthetic_ = false, json_ = false;
 
   Backend backend_;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "environment.h"
 #include "machine.h"
+#include "pull_model.h"
 #include "run_stats.h"
 #include "terminal.h"
 #include "timed_ops.h"
@@ -25,6 +26,7 @@ class BenchContext : public Verb {
   BenchContext() : flags_("bench context", "What a token costs as the text behind it grows") {
     flags_.positional("MODEL", &positional_model_, "A folder or the name of a shape");
     model_.add_to(flags_);
+    model_.add_download_to(flags_);
     flags_.option("--tokens", &tokens_, "N",
                   "How far to go, e.g. 256K; without it to the model's end");
     flags_.option("--decoded", &decoded_, "N", "Tokens decoded one by one at each depth");
@@ -39,6 +41,7 @@ class BenchContext : public Verb {
 
   Result<int> run() override {
     if (!positional_model_.empty()) model_.model = positional_model_;
+    SLIP_TRY_STATUS(fetch_model(model_));
     if (decoded_ < 1) return error("--decoded must be at least 1, not ", decoded_);
     SLIP_TRY(Backend backend, make_backend(model_));
     TimedOps ops(std::move(backend.ops));

@@ -11,6 +11,7 @@
 #include "ladder_table.h"
 #include "machine.h"
 #include "projection.h"
+#include "pull_model.h"
 #include "roofs.h"
 #include "run_model.h"
 #include "run_stats.h"
@@ -28,6 +29,7 @@ class BenchLadder : public Verb {
   BenchLadder() : flags_("bench ladder", "Measure what each technique is worth, step by step") {
     flags_.positional("MODEL", &positional_model_, "A folder, a repository id or a shape");
     model_.add_machine_to(flags_);
+    model_.add_download_to(flags_);
     flags_.flag("--synthetic", &synthetic_,
                 "Random weights of the published shape that MODEL names, e.g. qwen3.5-35b-a3b");
     flags_.option("--simulate-acceptance", &acceptance_, "P",
@@ -95,6 +97,7 @@ class BenchLadder : public Verb {
  private:
   Status settle() {
     if (model_.model.empty()) model_.model = positional_model_;
+    SLIP_TRY_STATUS(fetch_model(model_));
     if (json_) output_ = "json";
     if (max_tokens_ && *max_tokens_ < 2)
       return error("--max-tokens must be at least 2, not ", *max_tokens_);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "environment.h"
+#include "pull_model.h"
 #include "recording_ops.h"
 #include "roofs.h"
 #include "verb.h"
@@ -30,6 +31,7 @@ class BenchOps : public Verb {
   BenchOps() : flags_("bench ops", "How fast each kernel is at the shapes of a model") {
     flags_.positional("MODEL", &positional_model_, "A folder or the name of a shape");
     model_.add_to(flags_);
+    model_.add_download_to(flags_);
     flags_.option("--rows", &rows_, "N,...",
                   "Rows of a step: 1 decodes, a few verify drafts, more are a prompt");
     flags_.option("--depth", &depth_, "N", "Context that is there before");
@@ -43,6 +45,7 @@ class BenchOps : public Verb {
 
   Result<int> run() override {
     if (!positional_model_.empty()) model_.model = positional_model_;
+    SLIP_TRY_STATUS(fetch_model(model_));
     SLIP_TRY(const std::vector<int64_t> rows, parse_counts(rows_, 1));
     SLIP_TRY(Backend backend, make_backend(model_));
     RecordingOps ops(*backend.ops);

@@ -1,4 +1,5 @@
 // bench serve: how a server, ours or another that speaks OpenAI's API, holds up under many users.
+#include <algorithm>
 #include <cstdio>
 #include <random>
 
@@ -24,6 +25,8 @@ class BenchServe : public Verb {
     flags_.option("--temperature", &temperature_, "T", "Of the answers");
     flags_.option("--conversations", &conversations_, "N",
                   "Conversations of two turns, to see what the server remembers; 0: none");
+    flags_.option("--conversation-tokens", &conversation_tokens_, "N",
+                  "Length of their first question, nearly");
     flags_.option("--seed", &seed_, "N", "Of the prompts; without it they are new every time");
     flags_.flag("--json", &json_, "Print JSON instead of a table");
     flags_.option("--save", &save_, "FILE", "Also write the JSON to this file");
@@ -37,8 +40,8 @@ class BenchServe : public Verb {
   Result<int> run() override {
     SLIP_TRY(const std::vector<int64_t> users, parse_counts(users_, 1));
     if (users.empty()) return error("--users names no number of users");
-    if (rounds_ < 1 || prompt_tokens_ < 1 || new_tokens_ < 2)
-      return error("--repeat and --prompt-tokens must be at least 1, --new-tokens at least 2");
+    if (rounds_ < 1 || prompt_tokens_ < 1 || conversation_tokens_ < 1 || new_tokens_ < 2)
+      return error("--new-tokens must be at least 2, other numbers at least 1");
     LoadSettings settings;
     SLIP_TRY(settings.server, ServerUrl::parse(url_));
     settings.api_key = user_environment().api_key;
@@ -50,17 +53,19 @@ class BenchServe : public Verb {
     settings.temperature = temperature_;
     uint64_t seed = seed_ ? uint64_t(*seed_) : std::random_device()();
 
-    const Result<int64_t> words = words_for(settings, prompt_tokens_, seed);
-    if (!words.ok()) return error(url_, ": ", words.failure().message);
-    settings.prompt_words = words.value();
+    const Result<PromptLengths> lengths = learn_lengths(settings, seed);
+    if (!lengths.ok()) return error(url_, ": ", lengths.failure().message);
+    settings.prompt_words = lengths.value().words(prompt_tokens_);
     seed += 2;
     ServeReport report{.url = url_,
                        .model = settings.model,
                        .prompt_tokens = prompt_tokens_,
                        .max_tokens = new_tokens_,
+                       .conversation_tokens = conversation_tokens_,
+                       .plain = plain_row(settings, seed++),
                        .rows = {},
                        .prefix = {}};
-    int64_t failures = 0;
+    int64_t failures = report.plain.failures;
     for (const int64_t count : users) {
       report.rows.push_back(row_of(run_load(settings, count, rounds_, seed++)));
       const ServeRow& row = report.rows.back();
@@ -68,6 +73,8 @@ class BenchServe : public Verb {
       std::fprintf(stderr, "%lld users: %.1f tok/s\n", static_cast<long long>(count), row.total);
     }
     if (conversations_ > 0) {
+      settings.prompt_words = lengths.value().words(conversation_tokens_);
+      settings.max_tokens = std::min(new_tokens_, ServeReport::kConversationAnswer);
       std::vector<Turns> all;
       for (int64_t i = 0; i < conversations_; ++i) all.push_back(ask_twice(settings, seed++));
       report.prefix = row_of(all);
@@ -81,9 +88,16 @@ class BenchServe : public Verb {
   }
 
  private:
+  // What users at once are compared with.
+  ServeRow plain_row(LoadSettings settings, uint64_t seed) const {
+    settings.drafts = false;
+    return row_of(run_load(settings, 1, rounds_, seed));
+  }
+
   Flags flags_;
   std::string url_ = "http://127.0.0.1:8080", model_, users_ = "1,2,4,8", save_, svg_;
-  int64_t rounds_ = 3, prompt_tokens_ = 256, new_tokens_ = 128, conversations_ = 3;
+  int64_t rounds_ = 3, prompt_tokens_ = 256, new_tokens_ = 128, conversations_ = 3,
+          conversation_tokens_ = 1000;
   std::optional<int64_t> seed_;
   double temperature_ = 0;
   bool json_ = false;

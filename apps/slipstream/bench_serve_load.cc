@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -30,18 +31,22 @@ const JsonObject* object_at(const JsonObject& object, const char* key) {
   return value ? value->if_object() : nullptr;
 }
 
-// What a piece of a stream adds to the text.
-std::string text_of(const JsonObject& piece) {
+// What a piece of a stream adds to the first choice; null: nothing.
+const JsonObject* delta_of(const JsonObject& piece) {
   const Json* choices = piece.if_contains("choices");
   const JsonArray* list = choices ? choices->if_array() : nullptr;
-  if (!list || list->empty() || !list->front().is_object()) return "";
-  const JsonObject* delta = object_at(list->front().get_object(), "delta");
-  std::string text;
-  for (const char* key : {"reasoning_content", "reasoning", "content"}) {
-    const Json* part = delta ? delta->if_contains(key) : nullptr;
+  if (!list || list->empty() || !list->front().is_object()) return nullptr;
+  return object_at(list->front().get_object(), "delta");
+}
+
+// Appends the texts under `keys` and says whether there were any.
+bool append(const JsonObject& delta, std::initializer_list<const char*> keys, std::string& text) {
+  const size_t before = text.size();
+  for (const char* key : keys) {
+    const Json* part = delta.if_contains(key);
     if (part && part->is_string()) text += std::string(part->get_string());
   }
-  return text;
+  return text.size() > before;
 }
 
 // Reads the events of one answer into a sample.
@@ -58,16 +63,10 @@ class SampleReader {
     }
     const JsonObject& piece = parsed.value().get_object();
     if (const Json* failure = piece.if_contains("error")) sample_.failure = dump_json(*failure);
-    if (const std::string text = text_of(piece); !text.empty()) {
-      const double now = clock_.seconds();
-      if (last_) {
-        sample_.gaps.push_back(now - *last_);
-        sample_.decode_seconds = now - sample_.first_token_seconds;
-      } else {
-        sample_.first_token_seconds = now;
-      }
-      last_ = now;
-      sample_.text += text;
+    if (const JsonObject* delta = delta_of(piece)) {
+      const bool thinks = append(*delta, {"reasoning_content", "reasoning"}, sample_.thoughts);
+      const bool answers = append(*delta, {"content"}, sample_.answer);
+      if (thinks || answers) count_piece();
     }
     if (const JsonObject* usage = object_at(piece, "usage")) {
       sample_.prompt_tokens = integer_at(*usage, "prompt_tokens");
@@ -89,6 +88,17 @@ class SampleReader {
   }
 
  private:
+  void count_piece() {
+    const double now = clock_.seconds();
+    if (last_) {
+      sample_.gaps.push_back(now - *last_);
+      sample_.decode_seconds = now - sample_.first_token_seconds;
+    } else {
+      sample_.first_token_seconds = now;
+    }
+    last_ = now;
+  }
+
   Sample& sample_;
   Stopwatch clock_;
   std::optional<double> last_;
@@ -112,14 +122,15 @@ std::string fresh_text(uint64_t seed, int64_t words) {
 }
 
 Sample ask(const LoadSettings& settings, const JsonArray& messages) {
-  const JsonObject body{{"model", settings.model},
-                        {"messages", messages},
-                        {"stream", true},
-                        {"stream_options", JsonObject{{"include_usage", true}}},
-                        {"max_tokens", settings.max_tokens},
-                        {"min_tokens", settings.max_tokens},
-                        {"ignore_eos", true},
-                        {"temperature", settings.temperature}};
+  JsonObject body{{"model", settings.model},
+                  {"messages", messages},
+                  {"stream", true},
+                  {"stream_options", JsonObject{{"include_usage", true}}},
+                  {"max_tokens", settings.max_tokens},
+                  {"min_tokens", settings.max_tokens},
+                  {"temperature", settings.temperature}};
+  if (settings.ignore_eos) body["ignore_eos"] = true;
+  if (!settings.drafts) body["speculative.n_max"] = 0;
   Sample sample;
   EventReader events;
   SampleReader reader(sample);
@@ -142,16 +153,21 @@ Sample ask(const LoadSettings& settings, const JsonArray& messages) {
   return sample;
 }
 
-Result<int64_t> words_for(const LoadSettings& settings, int64_t tokens, uint64_t seed) {
+int64_t PromptLengths::words(int64_t tokens) const {
+  return std::max<int64_t>(1, std::llround((double(tokens) - overhead) / tokens_per_word));
+}
+
+Result<PromptLengths> learn_lengths(LoadSettings& settings, uint64_t seed) {
   constexpr int64_t kFew = 10, kMany = 110;
   const Sample few = ask(settings, {message("user", fresh_text(seed, kFew))});
   const Sample many = ask(settings, {message("user", fresh_text(seed + 1, kMany))});
   for (const Sample* sample : {&few, &many})
     if (!sample->failure.empty()) return error(sample->failure);
+  settings.ignore_eos = std::min(few.tokens, many.tokens) < settings.max_tokens;
   const int64_t difference = many.prompt_tokens - few.prompt_tokens;
-  if (difference <= 0) return tokens;  // the server does not count
-  const int64_t overhead = few.prompt_tokens - difference * kFew / (kMany - kFew);
-  return std::max<int64_t>(1, (tokens - overhead) * (kMany - kFew) / difference);
+  if (difference <= 0) return PromptLengths{};  // the server does not count
+  const double per_word = double(difference) / double(kMany - kFew);
+  return PromptLengths{per_word, double(few.prompt_tokens) - per_word * double(kFew)};
 }
 
 LoadResult run_load(const LoadSettings& settings, int64_t users, int64_t rounds, uint64_t seed) {
@@ -182,7 +198,10 @@ Turns ask_twice(const LoadSettings& settings, uint64_t seed) {
   JsonArray messages{
       message("user", fresh_text(seed, settings.prompt_words) + "\nGo on with this story.")};
   turns.first = ask(settings, messages);
-  messages.push_back(message("assistant", turns.first.text));
+  // As chat clients send it back: most templates leave earlier thoughts out.
+  JsonObject reply = message("assistant", turns.first.answer);
+  if (!turns.first.thoughts.empty()) reply["reasoning_content"] = turns.first.thoughts;
+  messages.push_back(std::move(reply));
   messages.push_back(message("user", "And then?"));
   turns.second = ask(settings, messages);
   return turns;

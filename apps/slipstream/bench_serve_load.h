@@ -16,6 +16,8 @@ struct LoadSettings {
   int64_t prompt_words = 256;
   int64_t max_tokens = 128;
   double temperature = 0;
+  bool drafts = true;       // false asks the server to do without
+  bool ignore_eos = false;  // for servers that do not know min_tokens
 };
 
 // One answer as its user saw it.
@@ -26,14 +28,22 @@ struct Sample {
   std::vector<double> gaps;        // seconds between one piece and the next
   int64_t prompt_tokens = 0, cached_tokens = 0, tokens = 0;
   int64_t drafted = 0, accepted = 0;
-  std::string text;  // thoughts and answer
+  std::string thoughts, answer;
 };
 
 // Text that no server has seen: different for every `seed`.
 std::string fresh_text(uint64_t seed, int64_t words);
 
-// How many words make `tokens` on this server. Asks it twice, which also shows whether it answers.
-Result<int64_t> words_for(const LoadSettings& settings, int64_t tokens, uint64_t seed);
+// How a server counts: what a prompt of some tokens has to be.
+struct PromptLengths {
+  double tokens_per_word = 1;
+  double overhead = 0;  // tokens of the template
+
+  int64_t words(int64_t tokens) const;
+};
+// Asks the server twice, which also shows whether it answers, and which way it can be kept from
+// ending an answer early: settings.ignore_eos is set if it needs that.
+Result<PromptLengths> learn_lengths(LoadSettings& settings, uint64_t seed);
 
 Sample ask(const LoadSettings& settings, const JsonArray& messages);
 

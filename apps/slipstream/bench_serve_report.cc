@@ -25,6 +25,22 @@ JsonObject json_of(const Spread& spread) {
   return {{"p50", spread.p50}, {"p90", spread.p90}, {"p99", spread.p99}, {"max", spread.most}};
 }
 
+JsonObject json_of(const ServeRow& row) {
+  JsonObject object{{"users", row.users},
+                    {"requests", row.requests},
+                    {"failures", row.failures},
+                    {"time_to_first_token_seconds", json_of(row.first_token)},
+                    {"inter_token_seconds", json_of(row.gap)},
+                    {"inter_token_p99_over_p50", row.unevenness()},
+                    {"tokens_per_second_per_user", row.per_user},
+                    {"tokens_per_second", row.total},
+                    {"prompt_tokens", row.prompt_tokens},
+                    {"tokens", row.tokens}};
+  if (row.acceptance) object["acceptance"] = *row.acceptance;
+  if (!row.failure.empty()) object["failure"] = row.failure;
+  return object;
+}
+
 }  // namespace
 
 Spread spread_of(std::vector<double> values) {
@@ -86,6 +102,10 @@ PrefixRow row_of(const std::vector<Turns>& conversations) {
   return row;
 }
 
+double ServeReport::gain(const ServeRow& row) const {
+  return plain.total > 0 ? row.total / plain.total : 0;
+}
+
 std::string ServeReport::table() const {
   std::string text = cat(model, " at ", url, ", prompts of about ", prompt_tokens,
                          " tokens, answers of ", max_tokens, "\n\n");
@@ -95,20 +115,26 @@ std::string ServeReport::table() const {
       text += std::string(size_t(std::max(1, kWidth - int(cell.size()))), ' ') + cell;
     text += "\n";
   };
-  line({"users", "tok/s", "per user", "TTFT p50", "p99 ms", "ITL p50", "p90", "p99", "max ms",
-        "accepted", "failed"});
-  for (const ServeRow& row : rows) {
-    line({cat(row.users), fixed(row.total, 1), fixed(row.per_user, 1),
+  line({"users", "tok/s", "gain", "per user", "TTFT p50", "p99 ms", "ITL p50", "p99 ms", "p99/p50",
+        "max ms", "accepted", "failed"});
+  const auto add_row = [&](const std::string& name, const ServeRow& row) {
+    line({name, fixed(row.total, 1), fixed(gain(row), 2), fixed(row.per_user, 1),
           milliseconds(row.first_token.p50), milliseconds(row.first_token.p99),
-          milliseconds(row.gap.p50), milliseconds(row.gap.p90), milliseconds(row.gap.p99),
+          milliseconds(row.gap.p50), milliseconds(row.gap.p99), fixed(row.unevenness(), 1),
           milliseconds(row.gap.most), row.acceptance ? fixed(100 * *row.acceptance, 0) + " %" : "-",
           cat(row.failures)});
-  }
+  };
+  add_row("1 plain", plain);
+  for (const ServeRow& row : rows) add_row(cat(row.users), row);
+  text += "\nplain: asked for without drafts; gain: tok/s over those of one plain user\n";
+  if (plain.acceptance) text += "(the server made drafts all the same)\n";
+  if (plain.failures > 0) text += cat("\none plain user: ", plain.failure, "\n");
   for (const ServeRow& row : rows)
     if (row.failures > 0) text += cat("\nat ", row.users, " users: ", row.failure, "\n");
   if (prefix && prefix->conversations > prefix->failures)
-    text += cat("\nsecond turns: first token after ", milliseconds(prefix->second_turn), " ms, ",
-                fixed(100 * prefix->second_turn / prefix->first_turn, 0), " % of ",
+    text += cat("\nsecond turns behind ", conversation_tokens,
+                " tokens and a short answer: first token after ", milliseconds(prefix->second_turn),
+                " ms, ", fixed(100 * prefix->share(), 1), " % of ",
                 milliseconds(prefix->first_turn), " ms for the first turn; ", prefix->cached_tokens,
                 " of ", prefix->prompt_tokens, " prompt tokens remembered\n");
   return text;
@@ -117,29 +143,25 @@ std::string ServeReport::table() const {
 JsonObject ServeReport::json() const {
   JsonArray list;
   for (const ServeRow& row : rows) {
-    JsonObject object{{"users", row.users},
-                      {"requests", row.requests},
-                      {"failures", row.failures},
-                      {"time_to_first_token_seconds", json_of(row.first_token)},
-                      {"inter_token_seconds", json_of(row.gap)},
-                      {"tokens_per_second_per_user", row.per_user},
-                      {"tokens_per_second", row.total},
-                      {"prompt_tokens", row.prompt_tokens},
-                      {"tokens", row.tokens}};
-    if (row.acceptance) object["acceptance"] = *row.acceptance;
-    if (!row.failure.empty()) object["failure"] = row.failure;
+    JsonObject object = json_of(row);
+    object["gain"] = gain(row);
     list.push_back(std::move(object));
   }
   JsonObject report{{"url", url},
                     {"model", model},
                     {"prompt_tokens", prompt_tokens},
                     {"max_tokens", max_tokens},
+                    {"conversation_tokens", conversation_tokens},
+                    {"plain", json_of(plain)},
                     {"rows", std::move(list)}};
   if (prefix)
-    report["prefix"] = JsonObject{
-        {"conversations", prefix->conversations},   {"failures", prefix->failures},
-        {"first_turn_seconds", prefix->first_turn}, {"second_turn_seconds", prefix->second_turn},
-        {"prompt_tokens", prefix->prompt_tokens},   {"cached_tokens", prefix->cached_tokens}};
+    report["prefix"] = JsonObject{{"conversations", prefix->conversations},
+                                  {"failures", prefix->failures},
+                                  {"first_turn_seconds", prefix->first_turn},
+                                  {"second_turn_seconds", prefix->second_turn},
+                                  {"share", prefix->share()},
+                                  {"prompt_tokens", prefix->prompt_tokens},
+                                  {"cached_tokens", prefix->cached_tokens}};
   return report;
 }
 

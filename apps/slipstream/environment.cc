@@ -7,11 +7,13 @@
 #include <cstdlib>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "checkpoint/model_location.h"
 #include "engine/memory_plan.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cuda_ops.h"
 #include "kernels/ref/ref_ops.h"
+#include "version.h"
 
 namespace slip {
 namespace {
@@ -19,6 +21,55 @@ namespace {
 std::filesystem::path path_from(const char* variable) {
   const char* value = std::getenv(variable);
   return value ? std::filesystem::path(value) : std::filesystem::path();
+}
+
+std::string text_from(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value ? value : "";
+}
+
+// The first of them that is set.
+std::string text_from_any(std::initializer_list<const char*> variables) {
+  for (const char* variable : variables)
+    if (std::string text = text_from(variable); !text.empty()) return text;
+  return "";
+}
+
+std::string without_blanks(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return "";
+  return std::string(text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin));
+}
+
+// Where hf auth login leaves it.
+std::string hub_token() {
+  if (std::string token = text_from_any({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}); !token.empty())
+    return without_blanks(token);
+  std::vector<std::filesystem::path> places{path_from("HF_TOKEN_PATH")};
+  if (const auto home = path_from("HF_HOME"); !home.empty()) places.push_back(home / "token");
+  if (const auto cache = path_from("XDG_CACHE_HOME"); !cache.empty())
+    places.push_back(cache / "huggingface" / "token");
+  if (const auto home = path_from("HOME"); !home.empty())
+    places.push_back(home / ".cache" / "huggingface" / "token");
+  for (const auto& place : places) {
+    if (place.empty()) continue;
+    if (const Result<std::string> text = read_text_file(place, 4096); text.ok())
+      return without_blanks(text.value());
+  }
+  return "";
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    if (std::string part = without_blanks(std::string_view(text).substr(begin, comma - begin));
+        !part.empty())
+      parts.push_back(std::move(part));
+    begin = comma + 1;
+  }
+  return parts;
 }
 
 // minnow lies beside the sources, beside an installed binary, or where the environment says.
@@ -104,6 +155,11 @@ void ModelFlags::add_machine_to(Flags& flags) {
       "Bits of what meets integer weights on a CPU: 16 are as good as float, 8 are faster");
 }
 
+void ModelFlags::add_download_to(Flags& flags) {
+  flags.option("--from-huggingface-repo", &repository, "REPO",
+               "A model as org/name[@revision]; downloaded first if it is not in the cache");
+}
+
 Result<std::filesystem::path> locate_model(const std::string& name) {
   if (name.empty() || name == "minnow") return locate_minnow();
   return find_model(name, {.hf_cache_dirs = hugging_face_caches()});
@@ -128,12 +184,34 @@ std::vector<std::filesystem::path> hugging_face_caches() {
   return folders;
 }
 
+HubSettings hub_settings() {
+  HubSettings hub;
+  if (std::string endpoint = text_from("HF_ENDPOINT"); !endpoint.empty()) hub.endpoint = endpoint;
+  hub.token = hub_token();
+  hub.user_agent = cat("slipstream/", kVersion);
+  hub.authorities = text_from("SSL_CERT_FILE");
+  hub.proxies.for_https = text_from_any({"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"});
+  // Not HTTP_PROXY: in a CGI program that is a header of the request.
+  hub.proxies.for_http = text_from_any({"http_proxy", "all_proxy", "ALL_PROXY"});
+  hub.proxies.except = split_at_commas(text_from_any({"no_proxy", "NO_PROXY"}));
+  return hub;
+}
+
+Result<std::filesystem::path> hub_folder() {
+  for (const char* variable : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
+    if (const auto folder = path_from(variable); !folder.empty()) return folder;
+  const std::vector<std::filesystem::path> caches = hugging_face_caches();
+  if (caches.empty()) return error("there is no place for downloads; set HF_HOME to a folder");
+  return caches.front() / "hub";
+}
+
+bool is_offline() {
+  const std::string value = text_from("HF_HUB_OFFLINE");
+  return !value.empty() && value != "0";
+}
+
 UserEnvironment user_environment() {
   UserEnvironment user;
-  const auto text_from = [](const char* variable) {
-    const char* value = std::getenv(variable);
-    return std::string(value ? value : "");
-  };
   user.no_color = !text_from("NO_COLOR").empty();
   user.terminal = text_from("TERM");
   user.api_key = text_from("SLIPSTREAM_API_KEY");

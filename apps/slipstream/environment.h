@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "engine/session.h"
 #include "flags.h"
+#include "hub/hub_client.h"
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/ops.h"
 
@@ -23,6 +24,7 @@ inline constexpr const char* kKvCacheHelp =
 // Flags that every verb with a model has.
 struct ModelFlags {
   std::string model;            // folder, Hugging Face repo id, or empty for minnow
+  std::string repository;       // --from-huggingface-repo
   std::string device = "auto";  // auto, cpu, cuda:N
   std::string ops = "fast";     // fast, ref
   std::string isa;              // empty: the best there is
@@ -37,6 +39,8 @@ struct ModelFlags {
   void add_to(Flags& flags);
   // All but the number formats, for verbs that choose those themselves.
   void add_machine_to(Flags& flags);
+  // --from-huggingface-repo, for verbs that call fetch_model() of pull_model.h.
+  void add_download_to(Flags& flags);
 };
 
 // Where a model name leads: an existing folder or a repository in the local Hugging Face cache.
@@ -47,6 +51,13 @@ Result<ModelSource> open_model_or_shape(const std::string& name);
 
 // The Hugging Face cache folders that locate_model() looks through, in this order.
 std::vector<std::filesystem::path> hugging_face_caches();
+
+// The hub to download from, the token for it and the proxies on the way.
+HubSettings hub_settings();
+// Where downloads go: the first of the caches.
+Result<std::filesystem::path> hub_folder();
+// HF_HUB_OFFLINE: nothing may be downloaded.
+bool is_offline();
 
 // What the environment says about the person and the terminal.
 struct UserEnvironment {

@@ -11,6 +11,7 @@ std::vector<std::unique_ptr<Verb>> make_all_verbs() {
   std::vector<std::unique_ptr<Verb>> verbs;
   verbs.push_back(make_run_verb());
   verbs.push_back(make_serve_verb());
+  verbs.push_back(make_pull_verb());
   verbs.push_back(make_inspect_verb());
   verbs.push_back(make_bench_verb());
   verbs.push_back(make_bench_ladder_verb());
@@ -34,6 +35,7 @@ void print_help(const std::vector<std::unique_ptr<Verb>>& verbs) {
   std::puts("  slipstream run                        chat with minnow, the model that comes along");
   std::puts("  slipstream run DIR \"Why is it so?\"     one answer from the model in DIR");
   std::puts("  slipstream serve DIR                  an OpenAI-compatible server on port 8080");
+  std::puts("  slipstream pull ORG/NAME              download a model from Hugging Face");
   std::puts("  slipstream inspect DIR                what a checkpoint holds and needs");
 }
 

@@ -7,6 +7,7 @@
 
 #include "chat.h"
 #include "eval.h"
+#include "pull_model.h"
 #include "run_once.h"
 #include "verb.h"
 
@@ -31,6 +32,7 @@ class Run : public Verb {
   Result<int> run() override {
     if (const Status settled = options_.settle(); !settled.ok())
       return usage(settled.failure().message);
+    SLIP_TRY_STATUS(fetch_model(options_.model));
     const Terminal terminal = Terminal::detect(user_environment());
     if (options_.dry_run) return print_plan(options_);
     if (!options_.ids.empty()) return answer_once(options_, "", terminal);

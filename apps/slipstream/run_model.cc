@@ -10,6 +10,13 @@ constexpr int64_t kUsualContext = 8192;
 
 std::string display_name(const std::filesystem::path& folder) {
   const std::filesystem::path clean = std::filesystem::absolute(folder).lexically_normal();
+  // models--org--name/snapshots/<commit> in the Hugging Face cache: nobody knows it by its commit.
+  const std::string repo = clean.parent_path().parent_path().filename().string();
+  if (constexpr std::string_view kPrefix = "models--"; repo.starts_with(kPrefix)) {
+    const size_t dashes = repo.find("--", kPrefix.size());
+    if (dashes != std::string::npos)
+      return repo.substr(kPrefix.size(), dashes - kPrefix.size()) + "/" + repo.substr(dashes + 2);
+  }
   const std::string last = clean.filename().string();
   if (!last.empty()) return last;
   return clean.parent_path().filename().string();

@@ -30,6 +30,7 @@ void RunOptions::add_to(Flags& flags) {
   flags.positional("MODEL", &first, "A folder or a repository id; without it minnow");
   flags.positional("PROMPT", &second, "The question; without it (and nothing piped in) a chat");
   model.add_to(flags);
+  model.add_download_to(flags);
   flags.option("-p,--prompt", &prompt, "TEXT",
                "The same as PROMPT, but exactly this: standard input is not read");
   flags.option("--ids", &ids, "FILE",
@@ -64,7 +65,7 @@ bool names_a_model(const std::string& word) {
 
 Status RunOptions::settle() {
   if (!first.empty()) {
-    const bool have_model = !model.model.empty();
+    const bool have_model = !model.model.empty() || !model.repository.empty();
     if (have_model && !second.empty())
       return error("--model, MODEL and PROMPT at once are one too many; leave out --model");
     if (have_model || (second.empty() && !names_a_model(first))) {

@@ -1,6 +1,7 @@
 // serve: the engine for many, over HTTP.
 #include <cstdio>
 
+#include "pull_model.h"
 #include "serve_run.h"
 #include "verb.h"
 
@@ -21,6 +22,7 @@ class Serve : public Verb {
                    settled.failure().message.c_str());
       return 2;
     }
+    SLIP_TRY_STATUS(fetch_model(options_.model));
     return serve(options_);
   }
 

@@ -10,6 +10,7 @@ namespace slip {
 void ServeOptions::add_to(Flags& flags) {
   flags.positional("MODEL", &positional_model, "A folder or a repository id; without it minnow");
   model.add_to(flags);
+  model.add_download_to(flags);
   speculation.add_to(flags);
   flags.option("--host", &host, "ADDRESS",
                "Where to listen; any but this machine's own needs an API key");

@@ -150,6 +150,7 @@ InterruptScope::InterruptScope(Again again) {
 InterruptScope::~InterruptScope() { ::sigaction(SIGINT, &before_, nullptr); }
 
 bool InterruptScope::interrupted() { return interrupt_flag.load(); }
+const std::atomic<bool>& InterruptScope::flag() { return interrupt_flag; }
 void InterruptScope::reset() { interrupt_flag.store(false); }
 
 void ignore_broken_pipes() { ::signal(SIGPIPE, SIG_IGN); }

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <atomic>
 #include <string_view>
 
 #include "environment.h"
@@ -65,6 +66,8 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
   static bool interrupted();
+  // The same, for threads that wait for something else.
+  static const std::atomic<bool>& flag();
   static void reset();
 
  private:

@@ -19,6 +19,7 @@ class Verb {
 
 std::unique_ptr<Verb> make_run_verb();
 std::unique_ptr<Verb> make_serve_verb();
+std::unique_ptr<Verb> make_pull_verb();
 std::unique_ptr<Verb> make_inspect_verb();
 std::unique_ptr<Verb> make_bench_verb();
 std::unique_ptr<Verb> make_bench_ladder_verb();

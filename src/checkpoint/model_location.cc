@@ -1,58 +1,15 @@
 #include "checkpoint/model_location.h"
 
-#include <algorithm>
-#include <optional>
 #include <string_view>
 
 #include "base/files.h"
+#include "base/repo_id.h"
 #include "base/text.h"
 
 namespace slip {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct RepoId {
-  std::string org;
-  std::string name;
-  std::string revision;  // "main" unless given
-
-  std::string full() const { return org + "/" + name; }
-  std::string cache_folder() const { return "models--" + org + "--" + name; }
-};
-
-// One path component as Hugging Face allows it; never "." or "..".
-bool is_plain_component(std::string_view text) {
-  return !text.empty() && text != "." && text != ".." &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '-' || c == '_' || c == '.';
-         });
-}
-
-// A revision may have several components, as in refs/pr/1.
-bool is_plain_revision(std::string_view text) {
-  for (size_t slash; (slash = text.find('/')) != std::string_view::npos;
-       text.remove_prefix(slash + 1))
-    if (!is_plain_component(text.substr(0, slash))) return false;
-  return is_plain_component(text);
-}
-
-std::optional<RepoId> parse_repo_id(std::string_view text) {
-  RepoId id{"", "", "main"};
-  if (const size_t at = text.find('@'); at != std::string_view::npos) {
-    id.revision = text.substr(at + 1);
-    text = text.substr(0, at);
-  }
-  const size_t slash = text.find('/');
-  if (slash == std::string_view::npos) return std::nullopt;
-  id.org = text.substr(0, slash);
-  id.name = text.substr(slash + 1);
-  if (!is_plain_component(id.org) || !is_plain_component(id.name) ||
-      !is_plain_revision(id.revision))
-    return std::nullopt;
-  return id;
-}
 
 bool is_folder(const fs::path& path) {
   std::error_code code;
@@ -74,8 +31,8 @@ Result<fs::path> find_snapshot(const fs::path& repo, const RepoId& id) {
   std::error_code code;
   if (!fs::exists(ref, code))
     return error(repo.string(), ": has no revision ", id.revision, " (looked for snapshots/",
-                 id.revision, " and refs/", id.revision, "); get it with: hf download ", id.full(),
-                 " --revision ", id.revision);
+                 id.revision, " and refs/", id.revision, "); get it with: slipstream pull ",
+                 id.full(), "@", id.revision);
   SLIP_TRY(const std::string text, read_text_file(ref, 4096));
   const std::string commit(trimmed(text));
   if (!is_plain_component(commit))
@@ -83,7 +40,7 @@ Result<fs::path> find_snapshot(const fs::path& repo, const RepoId& id) {
   const fs::path snapshot = repo / "snapshots" / commit;
   if (!is_folder(snapshot))
     return error(snapshot.string(), ": no such folder, but ", ref.string(),
-                 " names it; get it again with: hf download ", id.full());
+                 " names it; get it again with: slipstream pull ", id.full());
   return snapshot;
 }
 
@@ -109,7 +66,7 @@ Result<fs::path> find_model(const std::string& name, const LocationOptions& opti
   }
   return error(name, ": no such folder, and not in the Hugging Face cache (looked for ",
                looked_in.empty() ? "nothing: no cache folder is known" : looked_in,
-               "); get it with: hf download ", id->full());
+               "); get it with: slipstream pull ", id->full());
 }
 
 }  // namespace slip

@@ -30,6 +30,7 @@ struct Job {
   std::optional<Answer> answer;        // from its first start on
   bool cancelled = false;
   bool ended = false;  // on_finish() was called
+  uint64_t turn = 0;   // of its prompt: rises with every start and every piece that is computed
 
   std::vector<int32_t> drafts;  // of the step that is being made
   DraftChances chances;

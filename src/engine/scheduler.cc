@@ -96,6 +96,7 @@ bool Scheduler::start(Job& job) {
   if (!started) return false;
   job.sequence = started->sequence;
   job.computed = started->length;
+  job.turn = ++turns_;
   if (job.answer) return true;  // it was stopped before
 
   job.started = job.clock.seconds();

@@ -80,7 +80,7 @@ class Scheduler {
   ChunkBudget budget_;
   std::deque<std::unique_ptr<Job>> waiting_;  // by arrival
   Jobs running_;                              // by arrival
-  uint64_t last_prompt_ = 0;                  // the job whose prompt had the last turn
+  uint64_t turns_ = 0;                        // of prompts, so far
   ServiceStats counts_;
 };
 

@@ -79,9 +79,9 @@ std::vector<Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
   std::vector<Job*> prompts;
   for (const auto& job : running_)
     if (!job->decodes()) prompts.push_back(job.get());
-  // Turns go round by arrival.
-  const auto next = std::ranges::upper_bound(prompts, last_prompt_, {}, &Job::number);
-  std::ranges::rotate(prompts, next);
+  // Whose turn is longest ago comes first. Newcomers line up behind the others, or a stream of them
+  // would keep a long prompt waiting forever.
+  std::ranges::sort(prompts, {}, &Job::turn);
 
   std::vector<Part> parts;
   std::optional<Part> last;
@@ -98,7 +98,7 @@ std::vector<Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
     }
     part.outputs = part.certain == job->pending() ? 1 : 0;
     rows -= part.certain;
-    last_prompt_ = job->number;
+    job->turn = ++turns_;
     if (part.outputs > 0 && segment_ == 0) {
       last = part;
     } else {

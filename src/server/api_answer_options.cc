@@ -126,6 +126,8 @@ AnswerOptions read_answer_options(RequestFields& fields, const SamplingOptions& 
   options.choices = int(fields.integer("n", {1, kMostChoices}).value_or(1));
   options.cache_salt = fields.text("cache_salt").value_or("");
   options.cache_prompt = fields.boolean("cache_prompt").value_or(true);
+  // llama.cpp's. How many drafts pay is for the engine to say; a request may only do without.
+  options.draft = fields.integer("speculative.n_max", {0, 1 << 30}).value_or(1) > 0;
   options.stream = fields.boolean("stream").value_or(false);
   if (const JsonObject* stream_options = fields.object("stream_options")) {
     RequestFields inner(*stream_options, "stream_options");

@@ -34,6 +34,7 @@ struct AnswerOptions {
   AnswerForm form;
   std::string cache_salt;
   bool cache_prompt = true;
+  bool draft = true;
 
   bool stream = false;
   bool include_usage = false;

@@ -91,6 +91,7 @@ ApiResult<Request> plan_request(const ApiContext& context, const Prompt& prompt,
   request.top_logprobs = options.top_logprobs;
   request.salt = options.cache_salt.empty() ? salt : cat(salt, "\n", options.cache_salt);
   request.reuse_prefix = options.cache_prompt;
+  request.draft = options.draft;
   return request;
 }
 

@@ -127,7 +127,13 @@ void HttpConnection::advance() {
   while (state_ == State::reading && !buffer_.empty()) {
     if (!parser_) parser_ = std::make_unique<HttpParser>(shared_.options.limits);
     const HttpParser::Stage before = parser_->stage();
-    buffer_.erase(0, parser_->feed(buffer_));
+    const size_t used = parser_->feed(buffer_);
+    buffer_.erase(0, used);
+    if (before == HttpParser::Stage::body && !add_body_bytes(used))
+      return answer_at_once(
+          parser_->request(),
+          error_answer(parser_->request().path, unavailable("too many requests are being read")),
+          true);
     if (parser_->stage() == HttpParser::Stage::body && before == HttpParser::Stage::head) admit();
     if (state_ != State::reading) return;
     // A request without a body is complete with its head.
@@ -154,25 +160,23 @@ void HttpConnection::admit() {
   if (admission.answer)
     return answer_at_once(request, *std::move(admission.answer), parser_->has_body());
   if (!parser_->has_body()) return;
-  if (!reserve_body())
-    return answer_at_once(
-        request, error_answer(request.path, unavailable("too many requests are being read")), true);
   set_deadline(shared_.options.body_seconds);
   if (parser_->expects_continue()) queue_bytes("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
-bool HttpConnection::reserve_body() {
-  const size_t bytes = parser_->most_body_bytes();
+// Bytes that have come count, not those that were announced: a few clients that announce much and
+// send nothing would keep everybody else out.
+bool HttpConnection::add_body_bytes(size_t bytes) {
   if (shared_.body_bytes + bytes > shared_.options.bodies_bytes) return false;
   shared_.body_bytes += bytes;
-  reserved_ = bytes;
+  body_bytes_ += bytes;
   return true;
 }
 
 // When a reply begins its handler has read the body, and keeps it no longer.
 void HttpConnection::release_body() {
-  shared_.body_bytes -= reserved_;
-  reserved_ = 0;
+  shared_.body_bytes -= body_bytes_;
+  body_bytes_ = 0;
 }
 
 void HttpConnection::dispatch() {

@@ -23,7 +23,7 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
     HttpServer::Hooks hooks;
     std::shared_ptr<IoQueue> queue;
     std::function<void(HttpConnection*)> on_gone;
-    size_t body_bytes = 0;  // reserved by requests, of options.bodies_bytes
+    size_t body_bytes = 0;  // held for requests, of options.bodies_bytes
   };
 
   HttpConnection(Shared& shared, std::shared_ptr<HttpTransport> transport, std::string client);
@@ -57,8 +57,8 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
   void on_end_of_input();
   void advance();
   void admit();
-  // Room for the body among those of all; false if there is none.
-  bool reserve_body();
+  // More of the body has come; false if all bodies together would be too long.
+  bool add_body_bytes(size_t bytes);
   void release_body();
   void dispatch();
   std::shared_ptr<Reply> begin_exchange(const HttpRequest& request);
@@ -93,7 +93,7 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
   std::array<char, 16384> chunk_;
   std::string buffer_;  // read, not yet understood
   std::unique_ptr<HttpParser> parser_;
-  size_t reserved_ = 0;  // of shared_.body_bytes
+  size_t body_bytes_ = 0;  // of shared_.body_bytes
 
   uint64_t exchange_ = 0;
   Phase phase_ = Phase::complete;

@@ -44,12 +44,6 @@ HttpParser::~HttpParser() = default;
 
 bool HttpParser::has_body() const { return !beast_->parser.is_done(); }
 
-size_t HttpParser::most_body_bytes() const {
-  if (!has_body()) return 0;
-  const auto length = beast_->parser.content_length();
-  return length ? size_t(*length) : limits_.body_bytes;
-}
-
 void HttpParser::refuse(int status, std::string message) {
   stage_ = Stage::refused;
   keep_alive_ = false;

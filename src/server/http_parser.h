@@ -40,8 +40,6 @@ class HttpParser {
   // Whether the reply may come in chunks: HTTP/1.0 knows none.
   bool takes_chunks() const { return takes_chunks_; }
   bool has_body() const;
-  // How long it may become, as far as the head tells.
-  size_t most_body_bytes() const;
 
   // From the body on; the body itself when complete.
   HttpRequest& request() { return request_; }

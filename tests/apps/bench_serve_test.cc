@@ -77,6 +77,7 @@ TEST(BenchServe, RowsCountWhatCame) {
   EXPECT_DOUBLE_EQ(row.per_user, 20);
   EXPECT_DOUBLE_EQ(row.first_token.most, 0.3);
   EXPECT_DOUBLE_EQ(*row.acceptance, 0.5);
+  EXPECT_DOUBLE_EQ(row.unevenness(), 1.5);
   Turns turns;
   turns.first.first_token_seconds = 2;
   turns.second.first_token_seconds = 0.5;
@@ -84,6 +85,7 @@ TEST(BenchServe, RowsCountWhatCame) {
   turns.second.prompt_tokens = 100;
   const PrefixRow prefix = row_of({turns});
   EXPECT_DOUBLE_EQ(prefix.second_turn, 0.5);
+  EXPECT_DOUBLE_EQ(prefix.share(), 0.25);
   EXPECT_EQ(prefix.cached_tokens, 90);
 }
 
@@ -92,6 +94,9 @@ TEST(BenchServe, ReportsAsTableJsonAndPicture) {
   report.model = "a<b";
   report.rows = {row_of(some_load()), row_of(some_load())};
   report.rows[1].users = 8;
+  report.plain.total = 4.2;
+  EXPECT_THAT(report.table(), HasSubstr("2.50"));
+  EXPECT_DOUBLE_EQ(report.json().at("rows").at(1).at("gain").to_number<double>(), 2.5);
   EXPECT_THAT(report.table(), HasSubstr("50 %"));
   EXPECT_THAT(report.table(), HasSubstr("status 429"));
   EXPECT_EQ(report.json().at("rows").as_array().size(), 2u);
@@ -101,6 +106,12 @@ TEST(BenchServe, ReportsAsTableJsonAndPicture) {
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
   EXPECT_THAT(svg, Not(HasSubstr("inf")));
   EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
+}
+
+TEST(BenchServe, PromptsAreAsLongAsTheServerCountsThem) {
+  const PromptLengths lengths{.tokens_per_word = 1.25, .overhead = 20};
+  EXPECT_EQ(lengths.words(1020), 800);
+  EXPECT_EQ(lengths.words(3), 1);
 }
 
 TEST(BenchServe, FreshTextIsFresh) {

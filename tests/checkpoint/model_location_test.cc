@@ -55,13 +55,13 @@ TEST(FindModel, LooksIntoTheCache) {
 
 TEST(FindModel, SaysWhereItLookedAndHowToGetIt) {
   const Cache cache;
-  expect_error(
-      find_model("Qwen/Other", cache.options),
-      {"Qwen/Other", (cache.folder.path() / "hub/models--Qwen--Other").string(),
-       (cache.folder.path() / "absent/models--Qwen--Other").string(), "hf download Qwen/Other"});
+  expect_error(find_model("Qwen/Other", cache.options),
+               {"Qwen/Other", (cache.folder.path() / "hub/models--Qwen--Other").string(),
+                (cache.folder.path() / "absent/models--Qwen--Other").string(),
+                "slipstream pull Qwen/Other"});
   expect_error(find_model("Qwen/Other", {}), {"no cache folder is known"});
   expect_error(find_model("Qwen/Qwen3.5-35B@v9", cache.options),
-               {cache.repo.string(), "no revision v9", "hf download", "--revision v9"});
+               {cache.repo.string(), "no revision v9", "slipstream pull", "@v9"});
   expect_error(find_model("Qwen/Qwen3.5-35B@gone", cache.options),
                {"snapshots/ccc333", "no such folder", "refs/gone"});
 }

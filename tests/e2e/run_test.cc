@@ -208,9 +208,9 @@ TEST(Run, UsageErrorsExitWithTwo) {
 }
 
 TEST(Run, FailuresExitWithOneAndSayWhatToDo) {
-  const Finished missing = run({"run", "--model", "no/such", "--prompt", "Hi"});
+  const Finished missing = shell("HF_HUB_OFFLINE=1 $SLIP run --model no/such --prompt Hi");
   EXPECT_EQ(missing.status, 1);
-  EXPECT_THAT(missing.err, HasSubstr("hf download no/such"));
+  EXPECT_THAT(missing.err, HasSubstr("slipstream pull no/such"));
   const Finished folder = run({"run", "/no/such/folder", "Hi"});
   EXPECT_EQ(folder.status, 1);
   EXPECT_THAT(folder.err, HasSubstr("/no/such/folder"));

@@ -177,6 +177,29 @@ TEST_F(ServiceLifecycle, ShortPromptsDoNotWaitForALongOne) {
   talking.listener->wait();
 }
 
+TEST_F(ServiceLifecycle, NewcomersDoNotKeepALongPromptWaiting) {
+  Service service(model_.engine(), tokenizer_, {.chunk_seconds = 1e-6});
+  std::atomic<bool> talks{false};
+  const Submitted talking =
+      submit(service, greedy(text_of(20, 701), 300), [&](const TokenEvent&) { talks = true; });
+  while (!talks) std::this_thread::yield();
+  const Submitted long_one = submit(service, greedy(text_of(150, 702), 1));
+  // Each fills a step's room for prompts, and the next comes as soon as it is done.
+  std::atomic<int> newcomers{0};
+  std::function<void()> next = [&] {
+    if (++newcomers > 100 || long_one.listener->finished()) return;
+    Request request = greedy(text_of(16, 703 + newcomers), 1);
+    request.reuse_prefix = false;
+    submit(service, std::move(request), [&](const TokenEvent&) { next(); });
+  };
+  next();
+  long_one.listener->wait();
+  EXPECT_LT(newcomers, 40);
+  EXPECT_FALSE(talking.listener->finished()) << "it had to wait until nobody talked any more";
+  service.cancel(talking.id);
+  EXPECT_TRUE(service.drain(5));
+}
+
 TEST_F(ServiceLifecycle, IdleIsSilent) {
   Service service(model_.engine(), tokenizer_, {});
   answer(service, greedy(text_of(50), 5));

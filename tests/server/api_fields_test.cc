@@ -123,7 +123,7 @@ TEST_F(ApiFields, ReadsEverythingIntoTheRequest) {
   chat(R"("temperature":0.25,"top_p":0.5,"top_k":7,"min_p":0.125,"repetition_penalty":1.5,)"
        R"("presence_penalty":1,"frequency_penalty":-1,"logit_bias":{"5":-100},"seed":42,)"
        R"("max_completion_tokens":9,"max_tokens":5,"min_tokens":2,"stop":["END",""],)"
-       R"("stop_token_ids":[11],"cache_salt":"s","cache_prompt":false)");
+       R"("stop_token_ids":[11],"cache_salt":"s","cache_prompt":false,"speculative.n_max":0)");
   const Request& request = asked();
   EXPECT_EQ(request.sampling.temperature, 0.25f);
   EXPECT_EQ(request.sampling.top_p, 0.5f);
@@ -141,11 +141,12 @@ TEST_F(ApiFields, ReadsEverythingIntoTheRequest) {
   EXPECT_EQ(request.stop_ids.size(), served().defaults.stop_ids.size() + 1);
   EXPECT_EQ(request.salt, "key\ns");
   EXPECT_FALSE(request.reuse_prefix);
+  EXPECT_FALSE(request.draft);
 }
 
 TEST_F(ApiFields, TakesTheModelsOwnDefaultsAndRandomSeeds) {
   chat(R"("ignore_eos":true)");
-  chat(R"("seed":-1)");
+  chat(R"("seed":-1,"speculative.n_max":4)");
   const SamplingOptions defaults = served().defaults.sampling;
   EXPECT_EQ(engine_.taken[0].request.sampling.temperature, defaults.temperature);
   EXPECT_EQ(engine_.taken[0].request.sampling.top_k, defaults.top_k);
@@ -153,6 +154,8 @@ TEST_F(ApiFields, TakesTheModelsOwnDefaultsAndRandomSeeds) {
   EXPECT_TRUE(engine_.taken[0].request.stop_ids.empty());
   EXPECT_EQ(engine_.taken[1].request.stop_ids, served().defaults.stop_ids);
   EXPECT_EQ(engine_.taken[0].request.max_tokens, -1);
+  EXPECT_TRUE(engine_.taken[0].request.draft);
+  EXPECT_TRUE(engine_.taken[1].request.draft);
 }
 
 TEST_F(ApiFields, TellsHowLongAPromptMayBe) {

@@ -354,16 +354,16 @@ TEST(HttpServer, BodiesOfAllHaveALimitToo) {
   Desk desk({.bodies_bytes = 10000});
   RawClient first = desk.client(), second = desk.client();
   const std::string head = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6000\r\n\r\n";
-  first.send(head + "begun");
+  first.send(head + std::string(5000, 'x'));
   for (int i = 0; i < 200 && desk.server->connections() < 2; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  second.send(head);
+  second.send(head + std::string(6000, 'x'));
   EXPECT_EQ(status_of(second.read_all()), 503);
   // When the first is done, or gone, there is room again.
-  first.send(std::string(5995, 'x'));
+  first.send(std::string(1000, 'x'));
   EXPECT_EQ(status_of(first.read_reply()), 200);
-  first.send(head + "begun");
+  first.send(head + std::string(5000, 'x'));
   first.close();
   for (int i = 0; i < 3; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -371,6 +371,25 @@ TEST(HttpServer, BodiesOfAllHaveALimitToo) {
     again.send(head + std::string(6000, 'x'));
     EXPECT_EQ(status_of(again.read_reply()), 200);
   }
+}
+
+TEST(HttpServer, AnnouncedBodiesKeepNobodyOut) {
+  Desk desk({.bodies_bytes = 10000});
+  std::vector<RawClient> idlers;
+  for (int i = 0; i < 8; ++i) {
+    idlers.push_back(desk.client());
+    idlers.back().send(
+        "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\nbegun");
+    idlers.push_back(desk.client());
+    idlers.back().send(
+        "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n");
+  }
+  for (int i = 0; i < 200 && desk.server->connections() < 16; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  RawClient other = desk.client();
+  other.send(post_request("/echo", std::string(5000, 'x')));
+  EXPECT_EQ(status_of(other.read_reply()), 200);
 }
 
 TEST(HttpServer, RefusesWhatProxiesMayReadDifferently) {

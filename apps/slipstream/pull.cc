@@ -1,0 +1,102 @@
+// pull: a model from a hub into the Hugging Face cache.
+#include <cstdio>
+
+#include "environment.h"
+#include "pull_progress.h"
+#include "terminal.h"
+#include "verb.h"
+
+namespace slip {
+namespace {
+
+// Stops when the plan is known.
+class PlanOnly : public PullDisplay {
+ public:
+  using PullDisplay::PullDisplay;
+  bool planned(const PullPlan& plan) override {
+    PullDisplay::planned(plan);
+    return plan.bytes_to_fetch == 0;
+  }
+};
+
+class Pull : public Verb {
+ public:
+  Pull() : flags_("pull", "Download a model from Hugging Face, or go on with it") {
+    flags_.positional("REPO", &repository_, "org/name, or org/name@revision");
+    flags_.option("--include", &files_.include, "GLOB",
+                  "Take these files instead of those that a model needs; may be repeated");
+    flags_.option("--exclude", &files_.exclude, "GLOB", "But not these; may be repeated");
+    flags_.option("--endpoint", &endpoint_, "URL",
+                  "Another hub; without it HF_ENDPOINT, or https://huggingface.co");
+    flags_.option("--cache-dir", &cache_, "DIR",
+                  "Where the models--... folders are; without it the Hugging Face cache");
+    flags_.option("--connections", &connections_, "N", "Requests at once");
+    flags_.flag("--verify", &verify_, "Look at the checksums of files that are there, too");
+    flags_.flag("--dry-run", &dry_run_, "Say what would be fetched, and fetch nothing");
+    flags_.flag("-q,--quiet", &quiet_, "Print only the folder");
+    flags_.footer(
+        "Prints the folder with the model on standard output. May be interrupted at any time: what "
+        "has\ncome is kept, and the same command goes on with it.\n\n"
+        "Environment: HF_TOKEN (or hf auth login), HF_ENDPOINT, HF_HOME, HF_HUB_CACHE,\n"
+        "https_proxy, http_proxy, no_proxy, SSL_CERT_FILE.\n\n"
+        "Examples:\n"
+        "  slipstream pull Qwen/Qwen3.5-35B-A3B\n"
+        "  slipstream pull Qwen/Qwen3.5-35B-A3B@refs/pr/1 --dry-run\n"
+        "  slipstream pull org/name --include '*.json'     the small files alone");
+  }
+  Flags& flags() override { return flags_; }
+
+  Result<int> run() override {
+    const std::optional<RepoId> repo = parse_repo_id(repository_);
+    if (!repo) return usage(cat("expected org/name[@revision], found \"", repository_, "\""));
+    if (connections_ < 1 || connections_ > 64)
+      return usage(cat("--connections is 1 to 64, not ", connections_));
+    if (is_offline())
+      return error("HF_HUB_OFFLINE is set, so nothing is downloaded; unset it to pull");
+    PullRequest request{.repo = *repo, .hub_folder = cache_, .hub = hub_settings()};
+    if (cache_.empty()) {
+      SLIP_TRY(request.hub_folder, hub_folder());
+    }
+    if (!endpoint_.empty()) request.hub.endpoint = endpoint_;
+    request.files = files_;
+    request.verify_present = verify_;
+    request.download.connections = int(connections_);
+    return pull_and_show(request);
+  }
+
+ private:
+  Result<int> pull_and_show(const PullRequest& request) {
+    constexpr int kInterrupted = 130;  // as a shell reports Ctrl-C
+    const Terminal terminal = Terminal::detect(user_environment());
+    const PullDisplay::Style style{
+        .quiet = quiet_, .one_line = terminal.error, .columns = terminal_size().columns};
+    ignore_broken_pipes();
+    const InterruptScope interrupts(InterruptScope::Again::ends_program);
+    const auto display = dry_run_ ? std::make_unique<PlanOnly>(repository_, style)
+                                  : std::make_unique<PullDisplay>(repository_, style);
+    Result<PullResult> result = pull(request, *display, InterruptScope::flag());
+    display->finished(result.ok() ? result.value() : PullResult{PullResult::End::declined, {}, {}});
+    if (!result.ok()) return std::move(result).failure();
+    if (result.value().end == PullResult::End::interrupted) return kInterrupted;
+    if (result.value().end == PullResult::End::complete)
+      std::printf("%s\n", result.value().folder.c_str());
+    return 0;
+  }
+
+  int usage(const std::string& message) const {
+    std::fprintf(stderr, "slipstream pull: %s; see slipstream pull --help\n", message.c_str());
+    return 2;
+  }
+
+  Flags flags_;
+  std::string repository_, endpoint_, cache_;
+  FileChoice files_;
+  int64_t connections_ = 8;
+  bool verify_ = false, dry_run_ = false, quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_pull_verb() { return std::make_unique<Pull>(); }
+
+}  // namespace slip

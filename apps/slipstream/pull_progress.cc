@@ -1,0 +1,141 @@
+#include "pull_progress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "engine/memory_plan.h"
+
+namespace slip {
+namespace {
+
+constexpr double kLineInterval = 0.2;   // seconds, on a terminal
+constexpr double kReportInterval = 10;  // elsewhere
+constexpr double kRateWindow = 5;
+constexpr double kTick = 0.1;  // the first word of progress comes this long after the beginning
+
+std::string formatted(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof(text), format, value);
+  return text;
+}
+
+}  // namespace
+
+std::string describe_seconds(double seconds) {
+  const auto whole = int64_t(std::max(seconds, 0.0) + 0.5);
+  const int64_t hours = whole / 3600, minutes = whole / 60 % 60;
+  char text[64];
+  if (hours > 0) {
+    std::snprintf(text, sizeof(text), "%lld h %02lld min", static_cast<long long>(hours),
+                  static_cast<long long>(minutes));
+  } else if (minutes > 0) {
+    std::snprintf(text, sizeof(text), "%lld min %02lld s", static_cast<long long>(minutes),
+                  static_cast<long long>(whole % 60));
+  } else {
+    std::snprintf(text, sizeof(text), "%lld s", static_cast<long long>(whole));
+  }
+  return text;
+}
+
+void RateMeter::add(double seconds, uint64_t bytes) {
+  // A file that is fetched again makes the count fall: begin anew.
+  if (!samples_.empty() && bytes < samples_.back().bytes) samples_.clear();
+  samples_.push_back({seconds, bytes});
+  while (samples_.size() > 2 && seconds - samples_[1].seconds > kRateWindow) samples_.pop_front();
+}
+
+double RateMeter::rate() const {
+  if (samples_.size() < 2) return 0;
+  const double seconds = samples_.back().seconds - samples_.front().seconds;
+  return seconds > 0 ? double(samples_.back().bytes - samples_.front().bytes) / seconds : 0;
+}
+
+std::string PullDisplay::line(const DownloadProgress& now, double rate) {
+  constexpr int kWidth = 20;
+  const double share = now.total ? double(now.done) / double(now.total) : 1;
+  std::string bar(size_t(share * kWidth), '#');
+  bar.resize(kWidth, '.');
+  std::string text = cat("[", bar, "] ", formatted("%3.0f", std::floor(100 * share)), " %  ",
+                         describe_bytes(now.done), " of ", describe_bytes(now.total));
+  if (now.done == now.total) return text + "  checking";
+  text += cat("  ", formatted("%.0f MB/s", rate / 1e6));
+  if (rate > 0) text += cat("  ", describe_seconds(double(now.total - now.done) / rate), " left");
+  return text;
+}
+
+void PullDisplay::clear_line() {
+  if (line_open_) std::fputs("\r\033[K", stderr);
+  line_open_ = false;
+}
+
+void PullDisplay::say(const std::string& text) {
+  if (style_.quiet) return;
+  clear_line();
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+void PullDisplay::waiting_for_another() {
+  say(cat("another process is pulling ", name_, "; waiting for it"));
+}
+
+void PullDisplay::damaged(const std::string& path) {
+  say(cat(path, " is damaged and is fetched again"));
+}
+
+bool PullDisplay::planned(const PullPlan& plan) {
+  first_bytes_ = last_bytes_ = plan.bytes_resumed;
+  if (plan.bytes_to_fetch == 0) return true;
+  say(cat(name_, " at ", plan.commit.substr(0, 12), ": ", describe_bytes(plan.bytes_to_fetch),
+          " to fetch",
+          plan.bytes_resumed > 0
+              ? cat(", ", describe_bytes(plan.bytes_resumed), " of it came earlier")
+              : "",
+          " (", plan.files, plan.files == 1 ? " file, " : " files, ", describe_bytes(plan.bytes),
+          " in all)"));
+  return true;
+}
+
+bool PullDisplay::is_due(const DownloadProgress& now) {
+  const double interval = style_.one_line ? kLineInterval : kReportInterval;
+  if (clock_.seconds() - shown_at_ < interval || now.total == 0) return false;
+  shown_at_ = clock_.seconds();
+  return true;
+}
+
+void PullDisplay::progressed(const DownloadProgress& now) {
+  if (!began_at_) began_at_ = shown_at_ = clock_.seconds() - kTick;
+  last_bytes_ = now.done;
+  meter_.add(clock_.seconds(), now.done);
+  if (style_.quiet || !is_due(now)) return;
+  std::string text = line(now, meter_.rate());
+  if (!style_.one_line) {
+    if (now.troubles > troubles_shown_) text += cat("  (tried again: ", now.trouble, ")");
+    troubles_shown_ = now.troubles;
+    return say(text);
+  }
+  if (now.troubles > 0 && meter_.rate() == 0) text = cat("trying again: ", now.trouble);
+  text.resize(std::min(text.size(), size_t(std::max(style_.columns - 1, 10))));
+  std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  std::fflush(stderr);
+  line_open_ = true;
+}
+
+void PullDisplay::finished(const PullResult& result) {
+  clear_line();
+  switch (result.end) {
+    case PullResult::End::complete: {
+      if (result.plan.bytes_to_fetch == 0) return say(cat(name_, " is complete and up to date"));
+      const double seconds = std::max(clock_.seconds() - began_at_.value_or(0), 1e-3);
+      const uint64_t bytes = last_bytes_ - std::min(first_bytes_, last_bytes_);
+      return say(cat(name_, ": ", describe_bytes(bytes), " in ", describe_seconds(seconds), " (",
+                     formatted("%.0f MB/s", double(bytes) / 1e6 / seconds),
+                     "), all checksums are right"));
+    }
+    case PullResult::End::interrupted:
+      return say("interrupted; what has come is kept: run it again to go on");
+    case PullResult::End::declined: return;
+  }
+}
+
+}  // namespace slip
