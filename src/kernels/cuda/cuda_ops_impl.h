@@ -28,7 +28,7 @@ class CudaOps : public Ops {
   Weight pack(const Weight& plain, std::span<std::byte> storage) override;  // plain: host memory
 
   int64_t prompt_rows() const override { return 2048; }  // experts are read once per step
-  int64_t invariant_rows() const override { return 16; }
+  int64_t invariant_rows() const override { return kFewRows; }
   size_t scratch_bytes(const StepLimits& limits) const override;
   void reserve(const StepLimits& limits) override;
 
