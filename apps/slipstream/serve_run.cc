@@ -25,6 +25,9 @@ namespace {
 // Threads that read requests and tokenise prompts; the model's own do the rest.
 constexpr int kRequestThreads = 2;
 
+// For the first token, of which a large model on a cold machine takes its time.
+constexpr double kFirstTokenSeconds = 120;
+
 // For the last bytes of replies to reach their clients.
 constexpr double kGoodbyeSeconds = 2;
 
@@ -146,6 +149,7 @@ class Serving {
     service.max_drafts = engine.max_drafts();
     service.always_draft = drafts && options_.speculation.speculate != "auto";
     service_.emplace(engine, *model_.tokenizer(), service);
+    SLIP_TRY_STATUS(Canary(*service_).check_now(kFirstTokenSeconds));
     answerer_.emplace(*service_, metrics_);
     api_.attach(&*answerer_);
     operations_.set_ready(&*service_);

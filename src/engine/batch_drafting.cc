@@ -6,6 +6,13 @@
 #include "base/clock.h"
 
 namespace slip {
+namespace {
+
+// Of so many requests one drafts when it is only to learn what that costs: those that have not
+// drafted for long must first compute the slots that they have let pass.
+constexpr size_t kCuriousShare = 8;
+
+}  // namespace
 
 BatchDrafting::BatchDrafting(Engine& engine, int64_t most, bool always)
     : drafter_(engine), most_(most), always_(always) {}
@@ -63,6 +70,8 @@ void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> l
     if (job.request.constraint) walk.ahead = job.request.constraint->clone();
     walks.push_back(std::move(walk));
   }
+  if (!always_ && current_->curious())
+    walks.resize(std::min(walks.size(), (jobs.size() + kCuriousShare - 1) / kCuriousShare));
   std::vector<BatchDrafter::Question> questions;
   for (bool first = true; !walks.empty() && rows > 0; first = false) {
     if (int64_t(walks.size()) > rows) walks.resize(size_t(rows));

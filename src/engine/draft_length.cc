@@ -18,6 +18,9 @@ constexpr int kMostDoubted = 8;
 constexpr std::array<int64_t, 10> kExploredDrafts = {4, 4, 0, 0, 2, 2, 1, 1, 2, 1};
 constexpr int64_t kExploreAgainFrom = 8, kExploreAfter = 64;
 
+// What costs count for in a step that is to learn.
+constexpr double kCuriosity = 0.5;
+
 constexpr std::array<float, 7> kMargins = {0.25f, 0.5f, 1.0f, 1.75f, 2.75f, 4.0f, 6.0f};
 // What to expect before anything was seen.
 constexpr std::array<double, 8> kExpected = {0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98};
@@ -105,16 +108,16 @@ double DraftCosts::tokens_per_second() const {
 }
 
 double DraftCosts::of_drafting() const {
-  return curiosity() * tokens_per_second() * (usual_draft_.mean() + verify_time_.slope());
+  return (curious() ? kCuriosity : 1) * tokens_per_second() *
+         (usual_draft_.mean() + verify_time_.slope());
 }
 
 double DraftCosts::of_verifying() const {
-  return curiosity() * tokens_per_second() * verify_time_.slope();
+  return (curious() ? kCuriosity : 1) * tokens_per_second() * verify_time_.slope();
 }
 
-// Steps of always the same length would never learn what others take: now and then costs count
-// half.
-double DraftCosts::curiosity() const { return steps_ % 24 == 23 ? 0.5 : 1; }
+// Steps of always the same length would never learn what others take.
+bool DraftCosts::curious() const { return exploring() || steps_ % 24 == 23; }
 
 void DraftCosts::end_step(const DraftOutcome& outcome) {
   ++steps_;

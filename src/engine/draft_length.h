@@ -92,6 +92,8 @@ class DraftCosts {
   int64_t drafts_to_explore() const;
   // No drafts have been made for some time: they did not pay.
   bool idle() const;
+  // Drafts of this step would be made to learn what they cost, not because they pay.
+  bool curious() const;
 
   // What drafting and verifying one more token, or only the latter, takes, in tokens that the same
   // time would yield otherwise.
@@ -113,7 +115,6 @@ class DraftCosts {
   };
 
   double tokens_per_second() const;
-  double curiosity() const;
   // Whether the times of a step are to be believed.
   bool believes(const DraftOutcome& outcome, size_t rows);
 

@@ -38,10 +38,11 @@ void Operations::set_loading(double progress) {
   const std::lock_guard lock(mutex_);
   progress_ = progress;
 }
-void Operations::set_ready(const Service* service) {
+void Operations::set_ready(Service* service) {
   const std::lock_guard lock(mutex_);
   stage_ = Stage::ready;
   service_ = service;
+  if (service) canary_.emplace(*service);
 }
 void Operations::set_draining() {
   const std::lock_guard lock(mutex_);
@@ -50,6 +51,7 @@ void Operations::set_draining() {
 void Operations::forget_service() {
   const std::lock_guard lock(mutex_);
   service_ = nullptr;
+  canary_.reset();
 }
 
 void Operations::answer_health(HttpReply& reply) const {
@@ -62,6 +64,9 @@ void Operations::answer_health(HttpReply& reply) const {
   if (silence > kHungAfterSeconds)
     return send(reply, unwell({{"status", "hung"}, {"seconds", silence}},
                               "The engine has not finished a step for a while"));
+  if (const std::optional<std::string> complaint = canary_ ? canary_->complaint() : std::nullopt)
+    return send(reply,
+                unwell({{"status", "failing"}}, cat("The engine cannot answer: ", *complaint)));
   send(reply, {.body = dump_json(JsonObject{{"status", "ok"}})});
 }
 

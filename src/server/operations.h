@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/service.h"
 #include "server/api.h"
+#include "server/canary.h"
 #include "server/metrics.h"
 
 namespace slip {
@@ -19,7 +21,7 @@ class Operations {
 
   // How things go, from any thread: loading first, then ready, then draining.
   void set_loading(double progress);  // 0 to 1
-  void set_ready(const Service* service);
+  void set_ready(Service* service);
   void set_draining();
   // The service is about to end.
   void forget_service();
@@ -37,7 +39,8 @@ class Operations {
   mutable std::mutex mutex_;
   Stage stage_ = Stage::loading;
   double progress_ = 0;
-  const Service* service_ = nullptr;
+  Service* service_ = nullptr;
+  mutable std::optional<Canary> canary_;  // of the service
 };
 
 }  // namespace slip

@@ -287,7 +287,6 @@ __device__ __forceinline__ void add_slab_of(const DeviceWeight& weight, Sums (&t
 // Sums of one tile, 8 * kRowTiles rows of it, from slabs of any format but int4 in groups of 128.
 template <int kRowTiles>
 struct TileOfAny {
-  static constexpr int kRows = kRowTiles * kMmaRows;
   using Lanes = LaneRows<kRowTiles>;
   Sums totals[kRowTiles];
 
@@ -311,7 +310,6 @@ struct TileOfAny {
 // The same from int4 in groups of 128, as published files have it.
 template <int kRowTiles>
 struct TileOfInt4 {
-  static constexpr int kRows = kRowTiles * kIntegerRows;
   using Lanes = IntegerLanes<kRowTiles>;
   float2 totals[kRowTiles] = {};
 
