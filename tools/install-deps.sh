@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a build (and with "test" also what the tests) needs from Debian's packages. Silent
 # when nothing is missing; without the right to install, prints the one command to run.
+# "list" as second argument: prints what is missing, one per line, and installs nothing.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libboost1.81-dev libboost-json1.81-dev libcli11-dev
@@ -18,6 +19,7 @@ for package in "${packages[@]}"; do
     missing+=("$package")
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
+[ "${2:-}" != list ] || { printf '%s\n' "${missing[@]}"; exit 0; }
 
 install=(apt-get install -y --no-install-recommends "${missing[@]}")
 if [ "$(id -u)" -eq 0 ]; then

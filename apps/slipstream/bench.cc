@@ -143,7 +143,7 @@ class Bench : public Verb {
     synthetic_ |= std::find(shapes.begin(), shapes.end(), model_.model) != shapes.end();
     if (synthetic_) return ModelSource::synthetic(model_.model);
     SLIP_TRY(const std::filesystem::path folder, locate_model(model_.model));
-    return ModelSource::open(folder);
+    return open_model(folder, model_);
   }
 
   // Any ids do: speed does not depend on them, but experts do, so they vary.

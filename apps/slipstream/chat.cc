@@ -103,15 +103,15 @@ class Chat {
     if (argument == "on" || argument == "off") {
       think_ = argument == "on";
     } else if (argument == "hide") {
-      style_.thoughts = Thoughts::hidden;
+      style_.thoughts = ThoughtStyle::hidden;
     } else if (argument == "show") {
-      style_.thoughts = terminal_.colors ? Thoughts::dimmed : Thoughts::tagged;
+      style_.thoughts = terminal_.colors ? ThoughtStyle::dimmed : ThoughtStyle::tagged;
     } else if (!argument.empty()) {
       return complain("/think takes on, off, show or hide");
     }
     const char* state = !think_ ? "as its template says" : *think_ ? "on" : "off";
     note(cat("Thinking is ", state, "; thoughts are ",
-             style_.thoughts == Thoughts::hidden ? "hidden." : "shown."));
+             style_.thoughts == ThoughtStyle::hidden ? "hidden." : "shown."));
   }
 
   void set_stats(const std::string& argument) {
@@ -185,7 +185,8 @@ class Chat {
              std::fflush(stdout) == 0;
     });
     return make_answer(session_, model_.tokenizer(), request,
-                       {.starts_in_thoughts = ends_in_thoughts(prompt)}, printer);
+                       {.starts_in_thoughts = ends_in_thoughts(model_.output_format(), prompt)},
+                       printer);
   }
 
   std::string context_line() const {

@@ -143,6 +143,10 @@ void ModelFlags::add_machine_to(Flags& flags) {
   flags.option("-m,--model", &model, "MODEL",
                "A folder with Hugging Face files, or a repository id in the local Hugging Face "
                "cache; without it minnow, the model that comes along");
+  flags.option(
+      "--drafter-model", &drafter_model, "MODEL",
+      "The drafter of a model whose drafter has files of its own, as a folder or repository "
+      "id; without it the one beside the model (MODEL-assistant)");
   flags.option("-c,--ctx", &context, "N", "Positions the context holds, e.g. 32K");
   flags.option("--memory", &memory, "SIZE", "Bytes the engine may use, e.g. 20G");
   flags.option("-t,--threads", &threads, "N", "Threads; without it all processors");
@@ -163,6 +167,12 @@ void ModelFlags::add_download_to(Flags& flags) {
 Result<std::filesystem::path> locate_model(const std::string& name) {
   if (name.empty() || name == "minnow") return locate_minnow();
   return find_model(name, {.hf_cache_dirs = hugging_face_caches()});
+}
+
+Result<ModelSource> open_model(const std::filesystem::path& folder, const ModelFlags& flags) {
+  if (flags.drafter_model.empty()) return ModelSource::open(folder);
+  SLIP_TRY(const std::filesystem::path drafter, locate_model(flags.drafter_model));
+  return ModelSource::open(folder, drafter);
 }
 
 Result<ModelSource> open_model_or_shape(const std::string& name) {

@@ -25,6 +25,7 @@ inline constexpr const char* kKvCacheHelp =
 struct ModelFlags {
   std::string model;            // folder, Hugging Face repo id, or empty for minnow
   std::string repository;       // --from-huggingface-repo
+  std::string drafter_model;    // folder or repo id of a drafter with files of its own
   std::string device = "auto";  // auto, cpu, cuda:N
   std::string ops = "fast";     // fast, ref
   std::string isa;              // empty: the best there is
@@ -45,6 +46,9 @@ struct ModelFlags {
 
 // Where a model name leads: an existing folder or a repository in the local Hugging Face cache.
 Result<std::filesystem::path> locate_model(const std::string& name);
+
+// The files in a folder that locate_model() found, and of the drafter that the flags name.
+Result<ModelSource> open_model(const std::filesystem::path& folder, const ModelFlags& flags);
 
 // The files of a model, or random weights where `name` is that of a published shape.
 Result<ModelSource> open_model_or_shape(const std::string& name);

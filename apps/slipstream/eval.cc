@@ -74,7 +74,7 @@ std::string read_stdin() {
 Result<std::unique_ptr<Engine>> load_engine(const Backend& backend, const ModelFlags& flags,
                                             const EvaluationNeeds& needs) {
   SLIP_TRY(const std::filesystem::path folder, locate_model(flags.model));
-  SLIP_TRY(const ModelSource source, ModelSource::open(folder));
+  SLIP_TRY(const ModelSource source, open_model(folder, flags));
   EngineOptions options;
   SLIP_TRY(options.memory, memory_request(flags));
   if (!options.memory.context) options.memory.context = needs.context;

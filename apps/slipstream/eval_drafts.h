@@ -16,6 +16,12 @@ Result<std::vector<float>> feed_for_drafts(
     Session& session, std::span<const int32_t> ids,
     const std::function<void(int64_t position, std::span<const float> logits)>& each);
 
+// What TextDrafts cannot do: a drafter that reads the model's keys finds those of a window gone
+// when the text is over.
+inline constexpr const char* kNoDraftsAfterTheText =
+    "only MTP layers with keys of their own can be judged over a whole text; \"run --speculate N\" "
+    "says how many of this model's drafts are right";
+
 class TextDrafts {
  public:
   // `session` must outlive it.

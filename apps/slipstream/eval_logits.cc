@@ -101,6 +101,7 @@ class EvalMtp : public Verb {
              load_for_evaluation(model_, {.context = int64_t(ids.size()), .with_mtp = true}));
     const ModelInfo& info = evaluation.engine->model().info();
     if (!info.has_mtp) return error("the checkpoint has no MTP layer (tensors mtp.*)");
+    if (!info.drafter_has_keys) return error(kNoDraftsAfterTheText);
     const int64_t slots = int64_t(ids.size()) - 1;
 
     Session session(*evaluation.engine);

@@ -68,6 +68,19 @@ void print_needs(std::string& out, const InspectReport& report) {
         cat("  The MTP layer adds ", describe_bytes(report.mtp_bytes), " when drafting is on.\n");
 }
 
+// "6 delta net, 2 attention"
+std::string describe_layers(const InspectReport& report) {
+  std::string out;
+  const auto add = [&](int64_t count, const char* what) {
+    if (count > 0) out += cat(out.empty() ? "" : ", ", count, " ", what);
+  };
+  add(report.delta_net_layers, "delta net");
+  add(report.attention_layers, "attention");
+  add(report.window_layers, "attention within a window");
+  add(report.shared_layers, "attention to another layer's keys");
+  return out;
+}
+
 }  // namespace
 
 std::string report_text(const InspectReport& report) {
@@ -85,13 +98,11 @@ std::string report_text(const InspectReport& report) {
                 report.has_mtp
                     ? cat("; the MTP layer has ", describe_count(report.mtp_parameters), " more")
                     : ""));
-  print_row(out, "layers",
-            cat(report.info.layers, ": ", report.delta_net_layers, " delta net, ",
-                report.attention_layers, " attention"));
+  print_row(out, "layers", cat(report.info.layers, ": ", describe_layers(report)));
   if (report.experts > 0)
     print_row(out, "experts",
               cat(report.experts, " per layer, ", report.experts_per_token,
-                  " per token, and a shared one"));
+                  " per token, and one that all tokens meet"));
   print_row(out, "hidden size", with_commas(report.info.hidden));
   print_row(out, "vocabulary", with_commas(report.info.vocabulary));
   print_row(out, "context", cat("up to ", with_commas(report.info.max_context)));
@@ -135,7 +146,9 @@ JsonObject report_json(const InspectReport& report) {
                     {"mtp_parameters", report.mtp_parameters},
                     {"layers", JsonObject{{"total", report.info.layers},
                                           {"delta_net", report.delta_net_layers},
-                                          {"attention", report.attention_layers}}},
+                                          {"attention", report.attention_layers},
+                                          {"window", report.window_layers},
+                                          {"shared_keys", report.shared_layers}}},
                     {"experts", report.experts},
                     {"experts_per_token", report.experts_per_token},
                     {"hidden", report.info.hidden},

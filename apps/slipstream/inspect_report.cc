@@ -2,16 +2,12 @@
 
 #include <algorithm>
 
-#include "checkpoint/config_reader.h"
+#include "checkpoint/checkpoint.h"
 
 namespace slip {
 namespace {
 
 constexpr int64_t kContexts[] = {4096, 32768, 262144};
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
 
 // The format a stored tensor belongs to: scales and zero points count with their matrix.
 std::string stored_format(const StoredTensor& tensor) {
@@ -25,22 +21,6 @@ std::string stored_format(const StoredTensor& tensor) {
     case StoredType::f8_e4m3: return "fp8";
     default: return std::string(stored_type_name(tensor.type));
   }
-}
-
-struct ExpertCounts {
-  int64_t experts = 0, per_token = 0;
-};
-
-Result<ExpertCounts> expert_counts(const InspectRequest& request) {
-  std::optional<qwen3_5::Config> config;
-  if (request.folder) {
-    SLIP_TRY(const JsonObject json, read_config_json(*request.folder));
-    SLIP_TRY(config, qwen3_5::read_config(json, (*request.folder / "config.json").string()));
-  } else {
-    config = qwen3_5::shape_by_name(request.name);
-  }
-  if (!config || !config->experts) return ExpertCounts{};
-  return ExpertCounts{config->experts->experts, config->experts->top_k};
 }
 
 Status add_stored(const InspectRequest& request, const ModelPlan& plan, InspectReport& report) {
@@ -85,8 +65,10 @@ void add_weights(const ModelPlan& plan, InspectReport& report) {
     if (weight.info.out > 1) report.formats[weight.info.format] += weight.bytes;
     double share = 1;
     if (tensor_class == TensorClass::routed_experts) share = routed_share;
-    // One row is looked up, unless the table is the head too.
-    if (tensor_class == TensorClass::embedding && has_head) share = 1.0 / double(weight.info.out);
+    // One row is looked up, unless the table is the head too. Tables that stay in their files take
+    // no bytes.
+    if (tensor_class == TensorClass::embedding && (has_head || weight.bytes == 0))
+      share = 1.0 / double(weight.info.out);
     active_parameters += share * double(parameters);
     active_bytes += share * double(weight.bytes);
   }
@@ -95,39 +77,6 @@ void add_weights(const ModelPlan& plan, InspectReport& report) {
 }
 
 }  // namespace
-
-const char* name_of(TensorClass tensor_class) {
-  switch (tensor_class) {
-    case TensorClass::embedding: return "embedding";
-    case TensorClass::head: return "head";
-    case TensorClass::attention: return "attention";
-    case TensorClass::delta_net: return "delta net";
-    case TensorClass::routed_experts: return "routed experts";
-    case TensorClass::shared_experts: return "shared experts";
-    case TensorClass::router: return "router";
-    case TensorClass::mlp: return "mlp";
-    case TensorClass::norms: return "norms";
-    case TensorClass::mtp: return "mtp";
-    case TensorClass::vision: return "vision (not used)";
-    case TensorClass::other: return "other";
-  }
-  unreachable("TensorClass");
-}
-
-TensorClass class_of_tensor(const std::string& name) {
-  if (name.starts_with("mtp.") || contains(name, ".mtp.")) return TensorClass::mtp;
-  if (name.starts_with("visual.") || contains(name, ".visual.")) return TensorClass::vision;
-  if (contains(name, "embed_tokens")) return TensorClass::embedding;
-  if (contains(name, "lm_head")) return TensorClass::head;
-  if (contains(name, "shared_expert")) return TensorClass::shared_experts;
-  if (contains(name, ".experts.")) return TensorClass::routed_experts;
-  if (contains(name, ".mlp.gate.") || name.ends_with(".mlp.gate")) return TensorClass::router;
-  if (contains(name, ".mlp.")) return TensorClass::mlp;
-  if (contains(name, "norm.")) return TensorClass::norms;
-  if (contains(name, ".self_attn.")) return TensorClass::attention;
-  if (contains(name, ".linear_attn.")) return TensorClass::delta_net;
-  return TensorClass::other;
-}
 
 std::string path_of(WeightFormat format) {
   switch (format) {
@@ -148,15 +97,17 @@ Result<InspectReport> inspect_model(const InspectRequest& request, const Ops& op
   SLIP_TRY(const ModelSource source, request.folder ? ModelSource::open(*request.folder)
                                                     : ModelSource::synthetic(request.name));
   SLIP_TRY(const ModelPlan plan, source.plan({.with_mtp = true}, ops));
-  SLIP_TRY(const ExpertCounts counts, expert_counts(request));
   report.info = plan.info;
   report.has_mtp = source.has_mtp();
   report.notes = source.notes();
-  report.experts = counts.experts;
-  report.experts_per_token = counts.per_token;
+  report.experts = plan.info.experts;
+  report.experts_per_token = plan.info.experts_per_token;
   for (int64_t layer = 0; layer < plan.info.layers; ++layer) {
-    const bool attention = std::holds_alternative<PagedKvSpec>(plan.cache_specs[size_t(layer)]);
-    ++(attention ? report.attention_layers : report.delta_net_layers);
+    const CacheSpec& spec = plan.cache_specs[size_t(layer)];
+    report.delta_net_layers += std::holds_alternative<RecurrentSpec>(spec);
+    report.attention_layers += std::holds_alternative<PagedKvSpec>(spec);
+    report.window_layers += std::holds_alternative<WindowKvSpec>(spec);
+    report.shared_layers += std::holds_alternative<SharedKvSpec>(spec);
   }
   SLIP_TRY_STATUS(add_stored(request, plan, report));
   add_weights(plan, report);
@@ -164,7 +115,7 @@ Result<InspectReport> inspect_model(const InspectRequest& request, const Ops& op
   report.activation_bytes = plan.activation_bytes;
   report.kv = request.kv;
   const auto specs = std::span(plan.cache_specs).first(size_t(plan.info.layers));
-  const CacheCost cost = cache_cost(specs, {.kv = request.kv});
+  const CacheCost cost = cache_cost(specs, {.kv = request.kv, .step_rows = ops.prompt_rows()});
   report.state_bytes = cost.bytes_per_sequence;
   for (const int64_t context : kContexts) {
     if (context > plan.info.max_context) continue;

@@ -9,29 +9,10 @@
 #include <vector>
 
 #include "base/json.h"
+#include "checkpoint/tensor_class.h"
 #include "models/model_source.h"
 
 namespace slip {
-
-// What tensors are for. The order is that of the table.
-enum class TensorClass {
-  embedding,
-  head,
-  attention,
-  delta_net,
-  routed_experts,
-  shared_experts,
-  router,
-  mlp,
-  norms,
-  mtp,
-  vision,
-  other,
-};
-const char* name_of(TensorClass tensor_class);
-
-// By the names that Hugging Face files use.
-TensorClass class_of_tensor(const std::string& name);
 
 struct SizedTensors {
   uint64_t tensors = 0;
@@ -49,6 +30,8 @@ struct InspectReport {
   std::string name, folder;  // no folder: a shape
   ModelInfo info;
   int64_t attention_layers = 0, delta_net_layers = 0;
+  int64_t window_layers = 0;  // attention to the last positions alone
+  int64_t shared_layers = 0;  // attention to keys of another layer
   int64_t experts = 0, experts_per_token = 0;
   bool has_mtp = false;
   uint64_t parameters = 0;         // of the text model with its head, without MTP

@@ -12,6 +12,7 @@ std::vector<std::unique_ptr<Verb>> make_all_verbs() {
   verbs.push_back(make_run_verb());
   verbs.push_back(make_serve_verb());
   verbs.push_back(make_pull_verb());
+  for (auto& verb : make_convert_verbs()) verbs.push_back(std::move(verb));
   verbs.push_back(make_inspect_verb());
   verbs.push_back(make_bench_verb());
   verbs.push_back(make_bench_ladder_verb());

@@ -1,5 +1,6 @@
 #include "recording_ops.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -43,7 +44,7 @@ void RecordingOps::run(void (Ops::*op)(const Args&), const Args& args, std::stri
 
 void RecordingOps::embed(const EmbedArgs& args) { run(&Ops::embed, args, "embed"); }
 void RecordingOps::rms_norm(const RmsNormArgs& args) { run(&Ops::rms_norm, args, "rms_norm"); }
-void RecordingOps::silu_mul(const SiluMulArgs& args) { run(&Ops::silu_mul, args, "silu_mul"); }
+void RecordingOps::gated_mul(const GatedMulArgs& args) { run(&Ops::gated_mul, args, "gated_mul"); }
 void RecordingOps::peaks(const PeaksArgs& args) { run(&Ops::peaks, args, "peaks", args.x.bytes()); }
 void RecordingOps::route(const RouteArgs& args) { run(&Ops::route, args, "route"); }
 void RecordingOps::causal_conv(const CausalConvArgs& args) {
@@ -61,6 +62,7 @@ void RecordingOps::rotate_and_store(const RotateAndStoreArgs& args) {
 void RecordingOps::gate_heads(const GateHeadsArgs& args) {
   run(&Ops::gate_heads, args, "gate_heads");
 }
+void RecordingOps::soft_cap(const SoftCapArgs& args) { run(&Ops::soft_cap, args, "soft_cap"); }
 void RecordingOps::join(const JoinArgs& args) { run(&Ops::join, args, "join"); }
 void RecordingOps::gated_mlp(const GatedMlpArgs& args) {
   run(&Ops::gated_mlp, args, "gated_mlp", bytes_of(args.mlp));
@@ -79,9 +81,12 @@ void RecordingOps::delta_net(const DeltaNetArgs& args) {
 
 void RecordingOps::attention(const AttentionArgs& args) {
   uint64_t bytes = 0;
-  for (const Span& span : args.spans)
-    bytes += uint64_t((span.start + span.rows) * args.k.shape[1]) *
+  for (const Span& span : args.spans) {
+    int64_t seen = span.start + span.rows;
+    if (args.window > 0) seen = std::min(seen, args.window + span.rows - 1);
+    bytes += uint64_t(seen * args.kv.keys.shape[1]) *
              bytes_per_position(args.kv.recipe, args.q.shape[2]);
+  }
   run(&Ops::attention, args, "attention", bytes);
 }
 
@@ -111,6 +116,11 @@ void RecordingOps::experts(const ExpertsArgs& args) {
   const uint64_t shared = args.shared.gate.empty() ? 0 : bytes_of(args.shared);
   run(&Ops::experts, args, "experts " + describe(args.experts[0].gate),
       uint64_t(used * double(bytes_of(args.experts[0]))) + shared);
+}
+
+void RecordingOps::cluster_head(const ClusterHeadArgs& args) {
+  run(&Ops::cluster_head, args, "cluster_head",
+      uint64_t(args.chosen.count()) * bytes_of(args.clusters[0]));
 }
 
 }  // namespace slip

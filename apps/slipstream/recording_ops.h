@@ -29,6 +29,7 @@ class RecordingOps : public Ops {
   std::span<const Span> spans() const { return spans_; }
 
   const char* name() const override { return ops_.name(); }
+  bool honours_options() const override { return ops_.honours_options(); }
   Memory& memory() const override { return ops_.memory(); }
   size_t packed_bytes(const WeightInfo& info) const override { return ops_.packed_bytes(info); }
   Weight pack(const Weight& plain, std::span<std::byte> storage) override {
@@ -50,7 +51,7 @@ class RecordingOps : public Ops {
   void embed(const EmbedArgs& args) override;
   void rms_norm(const RmsNormArgs& args) override;
   void linear(const LinearArgs& args) override;
-  void silu_mul(const SiluMulArgs& args) override;
+  void gated_mul(const GatedMulArgs& args) override;
   void peaks(const PeaksArgs& args) override;
   void route(const RouteArgs& args) override;
   void causal_conv(const CausalConvArgs& args) override;
@@ -64,6 +65,8 @@ class RecordingOps : public Ops {
   void linears(const LinearsArgs& args) override;
   void gated_mlp(const GatedMlpArgs& args) override;
   void experts(const ExpertsArgs& args) override;
+  void soft_cap(const SoftCapArgs& args) override;
+  void cluster_head(const ClusterHeadArgs& args) override;
 
  private:
   template <class Args>

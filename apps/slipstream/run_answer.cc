@@ -51,7 +51,8 @@ Result<RunAnswer> make_answer(Session& session, const Tokenizer* tokenizer,
   RunAnswer answer;
   AnswerParts parts(answer);
   std::optional<OutputParser> parser;
-  if (!options.plain_text) parser.emplace(options.starts_in_thoughts, JsonArray{});
+  if (!options.plain_text && tokenizer)
+    parser.emplace(output_format_of(*tokenizer), options.starts_in_thoughts, JsonArray{});
   const auto take = [&](const std::vector<OutputEvent>& events) {
     for (const OutputEvent& event : events) {
       parts.add(event);

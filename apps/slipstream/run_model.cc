@@ -27,7 +27,7 @@ std::string display_name(const std::filesystem::path& folder) {
 Result<TalkingModel> TalkingModel::open(const ModelFlags& flags) {
   const Stopwatch clock;
   SLIP_TRY(std::filesystem::path folder, locate_model(flags.model));
-  SLIP_TRY(ModelSource source, ModelSource::open(folder));
+  SLIP_TRY(ModelSource source, open_model(folder, flags));
   TalkingModel model(folder, std::move(source));
   model.name_ = display_name(folder);
   SLIP_TRY(model.defaults_, read_generation_defaults(folder));
@@ -36,7 +36,10 @@ Result<TalkingModel> TalkingModel::open(const ModelFlags& flags) {
   } else {
     model.no_tokenizer_ = tokenizer.failure().message;
   }
-  if (Result<ChatTemplate> chat = ChatTemplate::load(folder); chat.ok()) {
+  for (const std::string_view token : model.output_format().turn_ends)
+    if (const auto id = model.tokenizer_ ? model.tokenizer_->find(token) : std::nullopt)
+      model.defaults_.add_stop(*id);
+  if (Result<ChatTemplate> chat = ChatTemplate::load(folder, model.output_format()); chat.ok()) {
     model.template_.emplace(std::move(chat).value());
   } else {
     model.no_template_ = chat.failure().message;
@@ -96,7 +99,13 @@ Status TalkingModel::load_for_many(const ModelFlags& flags, const SpeculateFlags
 
 Result<std::vector<int32_t>> TalkingModel::encode(const std::string& text) const {
   if (!tokenizer_) return error(no_tokenizer_, "; without a tokenizer only --ids works");
-  return tokenizer_->encode(text);
+  std::vector<int32_t> ids = tokenizer_->encode(text);
+  tokenizer_->add_bos(ids);
+  return ids;
+}
+
+const OutputFormat& TalkingModel::output_format() const {
+  return tokenizer_ ? output_format_of(*tokenizer_) : kQwenOutput;
 }
 
 Result<std::string> TalkingModel::render(const JsonArray& messages,

@@ -10,6 +10,7 @@
 #include "environment.h"
 #include "speculate_flags.h"
 #include "text/chat_template.h"
+#include "text/output_format.h"
 #include "text/reasoning.h"
 #include "text/tokenizer.h"
 
@@ -32,7 +33,7 @@ class TalkingModel {
   Result<MemoryPlan> plan(const ModelFlags& flags, const SpeculateFlags& speculation,
                           int64_t positions);
 
-  // Text as it is to token ids.
+  // A whole prompt to token ids.
   Result<std::vector<int32_t>> encode(const std::string& text) const;
 
   // A conversation as the model's template writes it. `think` becomes enable_thinking; without it
@@ -43,6 +44,8 @@ class TalkingModel {
   const std::filesystem::path& folder() const { return folder_; }
   const ModelSource& source() const { return source_; }
   const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  // How it marks its thoughts and tool calls.
+  const OutputFormat& output_format() const;
   const ChatTemplate* chat_template() const { return template_ ? &*template_ : nullptr; }
   const GenerationDefaults& defaults() const { return defaults_; }
   const Backend& backend() const { return backend_; }

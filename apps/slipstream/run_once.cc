@@ -41,7 +41,7 @@ Result<Prompt> make_prompt(const RunOptions& options, const TalkingModel& model,
       messages.push_back(JsonObject{{"role", "system"}, {"content", options.system}});
     messages.push_back(JsonObject{{"role", "user"}, {"content", text}});
     SLIP_TRY(rendered, model.render(messages, options.thinking()));
-    prompt.parse.starts_in_thoughts = ends_in_thoughts(rendered);
+    prompt.parse.starts_in_thoughts = ends_in_thoughts(model.output_format(), rendered);
   }
   SLIP_TRY(prompt.ids, model.encode(rendered));
   return prompt;

@@ -100,7 +100,7 @@ PrintStyle print_style(const RunOptions& options, const Terminal& terminal) {
   style.to_terminal = terminal.output;
   style.columns = terminal.escapes ? terminal_size().columns : 0;
   const bool show = options.show_thinking || (terminal.output && !options.hide_thinking);
-  if (show) style.thoughts = terminal.colors ? Thoughts::dimmed : Thoughts::tagged;
+  if (show) style.thoughts = terminal.colors ? ThoughtStyle::dimmed : ThoughtStyle::tagged;
   return style;
 }
 

@@ -24,7 +24,7 @@ void AnswerPrinter::print(const OutputEvent& event) {
     case OutputEvent::Kind::reasoning:
       if (event.text.empty()) break;
       if (part_ != Part::thoughts) begin_thoughts();
-      if (style_.thoughts != Thoughts::hidden) {
+      if (style_.thoughts != ThoughtStyle::hidden) {
         write(event.text);
       } else if (style_.escapes && ++thought_pieces_ % 16 == 0) {
         const std::string dots(size_t(thought_pieces_ / 16 % 4 + 1), '.');
@@ -49,21 +49,21 @@ void AnswerPrinter::print(const OutputEvent& event) {
 void AnswerPrinter::begin_thoughts() {
   part_ = Part::thoughts;
   switch (style_.thoughts) {
-    case Thoughts::hidden:
+    case ThoughtStyle::hidden:
       if (style_.escapes) control(cat(style_.styles.dim, "thinking.", style_.styles.plain));
       break;
-    case Thoughts::tagged: write("<think>\n"); break;
-    case Thoughts::dimmed: control(style_.styles.dim); break;
+    case ThoughtStyle::tagged: write("<think>\n"); break;
+    case ThoughtStyle::dimmed: control(style_.styles.dim); break;
   }
 }
 
 void AnswerPrinter::end_thoughts() {
   switch (style_.thoughts) {
-    case Thoughts::hidden:
+    case ThoughtStyle::hidden:
       if (style_.escapes) control("\r\033[K");
       break;
-    case Thoughts::tagged: write(last_ == '\n' ? "</think>\n\n" : "\n</think>\n\n"); break;
-    case Thoughts::dimmed:
+    case ThoughtStyle::tagged: write(last_ == '\n' ? "</think>\n\n" : "\n</think>\n\n"); break;
+    case ThoughtStyle::dimmed:
       control(style_.styles.plain);
       write(last_ == '\n' ? "\n" : "\n\n");
       break;
@@ -78,8 +78,8 @@ void AnswerPrinter::begin_answer() {
 void AnswerPrinter::finish() {
   end_reading();
   if (part_ == Part::thoughts) {
-    if (style_.thoughts == Thoughts::hidden && style_.escapes) control("\r\033[K");
-    if (style_.thoughts == Thoughts::dimmed) control(style_.styles.plain);
+    if (style_.thoughts == ThoughtStyle::hidden && style_.escapes) control("\r\033[K");
+    if (style_.thoughts == ThoughtStyle::dimmed) control(style_.styles.plain);
   }
   if (last_ != '\n') write("\n");
   if (style_.columns > 0) send(wrap_.finish());

@@ -12,14 +12,14 @@
 
 namespace slip {
 
-enum class Thoughts {
+enum class ThoughtStyle {
   hidden,
   tagged,  // <think> ... </think>
   dimmed,  // on terminals with colours
 };
 
 struct PrintStyle {
-  Thoughts thoughts = Thoughts::hidden;
+  ThoughtStyle thoughts = ThoughtStyle::hidden;
   bool escapes = false;  // hidden thoughts are announced by a line that goes away again
   bool to_terminal = false;
   int columns = 0;  // where to break lines; 0: nowhere

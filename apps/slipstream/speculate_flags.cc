@@ -58,7 +58,8 @@ std::optional<DraftLength> SpeculateFlags::length() const {
 
 std::string why_no_drafts(const ModelSource& source, const SpeculateFlags& flags) {
   if (flags.speculate == "off" || source.has_mtp()) return "";
-  return "the files have no usable MTP layer, so nothing is drafted";
+  return "the files have no usable MTP layer and no drafter lies beside them, so nothing is "
+         "drafted";
 }
 
 }  // namespace slip

@@ -26,6 +26,8 @@ class TimedOps : public Ops {
   void reset() { seconds_.fill(0); }
 
   const char* name() const override { return ops_->name(); }
+  bool honours_options() const override { return ops_->honours_options(); }
+  bool records(int64_t rows) const override { return ops_->records(rows); }
   Memory& memory() const override { return ops_->memory(); }
   size_t packed_bytes(const WeightInfo& info) const override { return ops_->packed_bytes(info); }
   Weight pack(const Weight& plain, std::span<std::byte> storage) override {
@@ -39,7 +41,7 @@ class TimedOps : public Ops {
   void embed(const EmbedArgs& args) override { time(0, &Ops::embed, args); }
   void rms_norm(const RmsNormArgs& args) override { time(1, &Ops::rms_norm, args); }
   void linear(const LinearArgs& args) override { time(2, &Ops::linear, args); }
-  void silu_mul(const SiluMulArgs& args) override { time(3, &Ops::silu_mul, args); }
+  void gated_mul(const GatedMulArgs& args) override { time(3, &Ops::gated_mul, args); }
   void route(const RouteArgs& args) override { time(4, &Ops::route, args); }
   void causal_conv(const CausalConvArgs& args) override { time(5, &Ops::causal_conv, args); }
   void delta_net(const DeltaNetArgs& args) override { time(6, &Ops::delta_net, args); }
@@ -55,12 +57,14 @@ class TimedOps : public Ops {
   void linears(const LinearsArgs& args) override { time(12, &Ops::linears, args); }
   void gated_mlp(const GatedMlpArgs& args) override { time(13, &Ops::gated_mlp, args); }
   void experts(const ExpertsArgs& args) override { time(14, &Ops::experts, args); }
+  void soft_cap(const SoftCapArgs& args) override { time(15, &Ops::soft_cap, args); }
+  void cluster_head(const ClusterHeadArgs& args) override { time(16, &Ops::cluster_head, args); }
 
  private:
-  static constexpr std::array<const char*, 15> kNames = {
-      "embed",       "rms_norm",   "linear",         "silu_mul",   "route",
-      "causal_conv", "delta_net",  "gated_rms_norm", "rope_table", "rotate_and_store",
-      "attention",   "gate_heads", "linears",        "gated_mlp",  "experts"};
+  static constexpr std::array<const char*, 17> kNames = {
+      "embed",     "rms_norm",       "linear",     "gated_mul",        "route",       "causal_conv",
+      "delta_net", "gated_rms_norm", "rope_table", "rotate_and_store", "attention",   "gate_heads",
+      "linears",   "gated_mlp",      "experts",    "soft_cap",         "cluster_head"};
 
   template <class Args>
   void time(size_t index, void (Ops::*op)(const Args&), const Args& args) {

@@ -29,6 +29,9 @@ std::unique_ptr<Verb> make_bench_serve_verb();
 std::unique_ptr<Verb> make_doctor_verb();
 std::unique_ptr<Verb> make_completions_verb();
 
+// `slipstream convert WHAT ...`: checkpoints made from checkpoints.
+std::vector<std::unique_ptr<Verb>> make_convert_verbs();
+
 // `slipstream eval WHAT ...`: the contract for outside checks.
 std::vector<std::unique_ptr<Verb>> make_eval_verbs();
 

@@ -92,15 +92,21 @@ Status write_file_atomically(const std::filesystem::path& path, std::string_view
   return {};
 }
 
+namespace {
+
+size_t page_size() { return size_t(::sysconf(_SC_PAGESIZE)); }
+
+}  // namespace
+
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return system_error(path, "open");
-  SLIP_TRY(const uint64_t size, regular_file_size(file.get(), path));
   MappedFile mapped;
   mapped.path_ = path;
+  mapped.file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (mapped.file_ < 0) return system_error(path, "open");
+  SLIP_TRY(const uint64_t size, regular_file_size(mapped.file_, path));
   mapped.size_ = size;
   if (size > 0) {
-    void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, mapped.file_, 0);
     if (data == MAP_FAILED) return system_error(path, "map");
     mapped.data_ = static_cast<const std::byte*>(data);
   }
@@ -113,19 +119,28 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(file_, other.file_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (file_ >= 0) ::close(file_);
 }
 
-void MappedFile::drop_pages(size_t offset, size_t length) const {
-  const size_t page = size_t(::sysconf(_SC_PAGESIZE));
-  const size_t begin = (offset + page - 1) / page * page;
-  const size_t end = (offset + length) / page * page;
-  if (data_ && end > begin)
-    ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+void MappedFile::read_ahead(size_t offset, size_t length) const {
+  const size_t begin = offset / page_size() * page_size();
+  if (data_ && length > 0)
+    ::madvise(const_cast<std::byte*>(data_) + begin, offset + length - begin, MADV_WILLNEED);
+}
+
+void MappedFile::drop_pages(size_t offset, size_t length, PageCache cache) const {
+  const size_t begin = (offset + page_size() - 1) / page_size() * page_size();
+  const size_t end = (offset + length) / page_size() * page_size();
+  if (!data_ || end <= begin) return;
+  ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+  if (cache == PageCache::drop)
+    ::posix_fadvise(file_, off_t(begin), off_t(end - begin), POSIX_FADV_DONTNEED);
 }
 
 }  // namespace slip

@@ -32,9 +32,13 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
-  // Tells the kernel that a range has been used, so that the page cache does not crowd out weights
-  // that were repacked from it.
-  void drop_pages(size_t offset, size_t length) const;
+  // A range will be read now: the kernel may ask the disk for all of it at once.
+  void read_ahead(size_t offset, size_t length) const;
+
+  // A range has been used. Its pages leave this process, and the page cache too where something
+  // else needs the memory: on machines whose GPU has no memory of its own.
+  enum class PageCache : uint8_t { keep, drop };
+  void drop_pages(size_t offset, size_t length, PageCache cache = PageCache::keep) const;
 
  private:
   MappedFile() = default;
@@ -42,6 +46,7 @@ class MappedFile {
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  int file_ = -1;
 };
 
 }  // namespace slip

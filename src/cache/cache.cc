@@ -24,6 +24,14 @@ uint64_t tail_bytes(const PagedKvSpec& kv) {
   return uint64_t(2 * kv.kv_heads * kTailLen * kv.head_dim) * bytes_per_value(DType::bf16);
 }
 
+// Pages of a ring that always holds what the rows of a step see, and loses nothing that the
+// sequence may fall back to when they are rejected.
+int64_t ring_pages(const WindowKvSpec& kv, const CacheFormat& format) {
+  const int64_t positions =
+      kv.window + std::max<int64_t>({1, format.step_rows, format.record_rows});
+  return (positions - 2) / kPageLen + 2;
+}
+
 uint64_t state_values(const RecurrentSpec& state, int64_t record_rows) {
   const int64_t record_row =
       state.key_heads * state.key_dim + state.value_heads * state.value_dim + state.value_heads;
@@ -33,6 +41,10 @@ uint64_t state_values(const RecurrentSpec& state, int64_t record_rows) {
 }
 
 }  // namespace
+
+KvRecipe window_recipe(const KvRecipe& kv) {
+  return kv.coded() ? KvRecipe{KvCodec::bf16, KvCodec::bf16} : kv;
+}
 
 uint64_t CacheCost::bytes(int64_t sequences, int64_t context) const {
   return uint64_t(sequences) * (bytes_per_sequence + uint64_t(pages_for(context)) * bytes_per_page);
@@ -46,6 +58,12 @@ CacheCost cache_cost(std::span<const CacheSpec> specs, const CacheFormat& format
                                                    bytes_per_position(format.kv, kv.head_dim);
                             if (format.kv.coded()) cost.bytes_per_sequence += tail_bytes(kv);
                           },
+                          [&](const WindowKvSpec& kv) {
+                            cost.bytes_per_sequence +=
+                                uint64_t(ring_pages(kv, format) * kPageLen * kv.kv_heads) *
+                                bytes_per_position(window_recipe(format.kv), kv.head_dim);
+                          },
+                          [](const SharedKvSpec&) {},
                           [&](const RecurrentSpec& state) {
                             cost.bytes_per_sequence +=
                                 sizeof(float) * state_values(state, format.record_rows);
@@ -73,8 +91,11 @@ Cache::Cache(std::span<const CacheSpec> specs, const CacheFormat& format, const 
     : format_(format), memory_(memory) {
   const Status possible = check_format(specs, format);
   check(possible.ok(), possible.ok() ? "" : possible.failure().message);
-  for (const CacheSpec& spec : specs)
+  for (const CacheSpec& spec : specs) {
     layers_.push_back(std::visit([&](const auto& each) { return make_layer(each, size); }, spec));
+    shares_.push_back(std::holds_alternative<SharedKvSpec>(spec));
+    has_windows_ |= std::holds_alternative<WindowKvSpec>(spec);
+  }
   for (int64_t page = size.pages - 1; page >= 0; --page) free_pages_.push_back(int32_t(page));
   page_users_.resize(size_t(size.pages));
   sequences_.resize(size_t(size.sequences));
@@ -113,6 +134,21 @@ Cache::Layer Cache::make_layer(const PagedKvSpec& kv, const CacheSize& size) {
   return layer;
 }
 
+Cache::Layer Cache::make_layer(const WindowKvSpec& kv, const CacheSize& size) {
+  Layer layer;
+  layer.kv.recipe = window_recipe(format_.kv);
+  layer.kv.ring_pages = ring_pages(kv, format_);
+  const Shape shape{size.sequences * layer.kv.ring_pages, kv.kv_heads, kPageLen, kv.head_dim};
+  layer.kv.keys = make_view(plain_dtype(layer.kv.recipe), shape);
+  layer.kv.values = make_view(plain_dtype(layer.kv.recipe), shape);
+  return layer;
+}
+
+Cache::Layer Cache::make_layer(const SharedKvSpec& kv, const CacheSize&) {
+  check(kv.layer >= 0 && kv.layer < int64_t(layers_.size()), "a layer shares layer ", kv.layer);
+  return layers_[size_t(kv.layer)];
+}
+
 Cache::Layer Cache::make_layer(const RecurrentSpec& state, const CacheSize& size) {
   const int64_t record_rows = format_.record_rows;
   Layer layer;
@@ -136,14 +172,22 @@ Cache::Sequence& Cache::at(SequenceId id) {
 }
 
 template <class Body>
+void Cache::for_each_owner(const Body& body) const {
+  for (size_t i = 0; i < layers_.size(); ++i)
+    if (!shares_[i]) body(layers_[i]);
+}
+
+template <class Body>
 void Cache::for_each_slot(SequenceId id, const Body& body) const {
   const auto slot = int64_t(id);
-  for (const Layer& layer : layers_) {
+  for_each_owner([&](const Layer& layer) {
     for (const View& view : {layer.state, layer.conv_tail, layer.kv.key_tail, layer.kv.value_tail})
       if (!view.empty()) body(view, slot, int64_t{1});
     for (const View& view : {layer.record.keys, layer.record.deltas, layer.record.decays})
       if (!view.empty()) body(view, 2 * slot, int64_t{2});
-  }
+    if (const int64_t ring = layer.kv.ring_pages; ring > 0)
+      for (const View& view : {layer.kv.keys, layer.kv.values}) body(view, ring * slot, ring);
+  });
 }
 
 Result<SequenceId> Cache::open() {
@@ -214,7 +258,8 @@ Result<SequenceId> Cache::fork(SequenceId from, int64_t unsettled) {
     memory_.copy(view.slice(first + count * (int64_t(to) - int64_t(from)), count).data, begin.data,
                  begin.bytes());
   });
-  for (const Layer& layer : layers_) {
+  for_each_owner([&](const Layer& layer) {
+    if (layer.kv.ring_pages > 0) return;
     for (const View& view :
          {layer.kv.keys, layer.kv.values, layer.kv.key_scales, layer.kv.value_scales}) {
       if (view.empty()) continue;
@@ -223,7 +268,7 @@ Result<SequenceId> Cache::fork(SequenceId from, int64_t unsettled) {
         memory_.copy(view.slice(copy.pages[i], 1).data, page.data, page.bytes());
       }
     }
-  }
+  });
   return to;
 }
 
@@ -247,6 +292,8 @@ Result<Span> Cache::extend(SequenceId id, int64_t rows, Rows kind) {
   check(sequence.extension == 0, "extend() before the last one was committed");
   check(kind == Rows::certain || rows <= format_.record_rows, rows,
         " tentative rows, the cache records ", format_.record_rows);
+  check(!has_windows_ || rows <= std::max(format_.step_rows, format_.record_rows), rows,
+        " rows in a step, windows have room for ", format_.step_rows);
   SLIP_TRY_STATUS(reserve(id, sequence.length + rows));
   sequence.extension = rows;
   sequence.tentative = kind == Rows::tentative;

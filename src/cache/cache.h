@@ -21,7 +21,12 @@ inline constexpr int64_t kPageLen = 64;
 struct CacheFormat {
   KvRecipe kv;
   int64_t record_rows = 0;  // rows that a step may compute before they are accepted; 0: none
+  int64_t step_rows = 0;    // rows that a step may add to a sequence; windows have room for them
 };
+
+// How windows are kept: they are short, and stay in 16 bits where a coded recipe saves memory
+// elsewhere.
+KvRecipe window_recipe(const KvRecipe& kv);
 
 // Bytes of keys and values per page, and of everything else per sequence, over all layers.
 struct CacheCost {
@@ -107,12 +112,17 @@ class Cache {
   };
 
   Layer make_layer(const PagedKvSpec& kv, const CacheSize& size);
+  Layer make_layer(const WindowKvSpec& kv, const CacheSize& size);
+  Layer make_layer(const SharedKvSpec& kv, const CacheSize& size);
   Layer make_layer(const RecurrentSpec& state, const CacheSize& size);
   View make_view(DType dtype, const Shape& shape);
   Sequence& at(SequenceId id);
   // All but the first `kept`.
   void release_pages(Sequence& sequence, size_t kept);
-  // Calls body(view, index) for every part of the sequence's slot.
+  // Calls body(layer) for every layer that has something of its own.
+  template <class Body>
+  void for_each_owner(const Body& body) const;
+  // Calls body(view, first, count) for every part of the sequence's slot.
   template <class Body>
   void for_each_slot(SequenceId id, const Body& body) const;
 
@@ -120,6 +130,8 @@ class Cache {
   Memory& memory_;
   std::vector<Buffer> buffers_;
   std::vector<Layer> layers_;
+  std::vector<bool> shares_;  // by layer: its views are another's
+  bool has_windows_ = false;
   std::vector<int32_t> free_pages_;
   std::vector<int32_t> page_users_;  // sequences that hold each page
   std::vector<Sequence> sequences_;

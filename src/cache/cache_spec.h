@@ -12,6 +12,18 @@ struct PagedKvSpec {
   int64_t head_dim;
 };
 
+// Keys and values of the last positions: a row sees `window` of them, its own included.
+struct WindowKvSpec {
+  int64_t kv_heads;
+  int64_t head_dim;
+  int64_t window;
+};
+
+// Those of an earlier layer, which this one only reads.
+struct SharedKvSpec {
+  int64_t layer;
+};
+
 // A matrix per value head, and the raw inputs that the causal convolution still needs.
 struct RecurrentSpec {
   int64_t key_heads;
@@ -22,6 +34,6 @@ struct RecurrentSpec {
   int64_t conv_channels;
 };
 
-using CacheSpec = std::variant<PagedKvSpec, RecurrentSpec>;
+using CacheSpec = std::variant<PagedKvSpec, WindowKvSpec, SharedKvSpec, RecurrentSpec>;
 
 }  // namespace slip

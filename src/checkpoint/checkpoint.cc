@@ -112,8 +112,21 @@ const StoredTensor* Checkpoint::find(std::string_view name) const {
   return place != tensors_.end() && place->name == name ? &*place : nullptr;
 }
 
-void Checkpoint::drop_pages(const StoredTensor& tensor, std::span<const std::byte> part) const {
-  tensor.file->drop_pages(size_t(part.data() - tensor.file->bytes().data()), part.size());
+namespace {
+
+size_t place_in_file(const StoredTensor& tensor, std::span<const std::byte> part) {
+  return size_t(part.data() - tensor.file->bytes().data());
+}
+
+}  // namespace
+
+void Checkpoint::read_ahead(const StoredTensor& tensor, std::span<const std::byte> part) const {
+  tensor.file->read_ahead(place_in_file(tensor, part), part.size());
+}
+
+void Checkpoint::drop_pages(const StoredTensor& tensor, std::span<const std::byte> part,
+                            MappedFile::PageCache cache) const {
+  tensor.file->drop_pages(place_in_file(tensor, part), part.size(), cache);
 }
 
 }  // namespace slip

@@ -16,7 +16,8 @@ uint64_t BatchDrafter::bytes_per_sequence(const ModelInfo& info) {
   return uint64_t(kKept * info.hidden) * sizeof(float);
 }
 
-BatchDrafter::BatchDrafter(Engine& engine) : engine_(engine), memory_(*engine.memory_) {
+BatchDrafter::BatchDrafter(Engine& engine)
+    : engine_(engine), memory_(*engine.memory_), has_keys_(engine.model_->info().drafter_has_keys) {
   const int64_t rows = engine.model_->max_rows(), hidden = engine.model_->info().hidden;
   const int64_t vocabulary = engine.model_->info().vocabulary;
   const auto tokens = int64_t(engine.model_->draft_tokens().size());
@@ -42,6 +43,7 @@ void BatchDrafter::copy(SequenceId from, SequenceId to) {
 
 int64_t BatchDrafter::outstanding(SequenceId sequence) const {
   const State& state = states_[size_t(sequence)];
+  if (!has_keys_) return 0;
   return int64_t(state.ids.size()) + (state.open ? 1 : 0);
 }
 
@@ -57,6 +59,12 @@ void BatchDrafter::follow(SequenceId sequence, const View& hidden, std::span<con
   State& state = at(sequence);
   if (state.given_up) return;
   const auto rows = int64_t(ids.size());
+  if (!has_keys_) {
+    const View state_of_last = hidden.slice(rows - 1, 1);
+    memory_.copy(kept(sequence, 0).data, state_of_last.data, state_of_last.bytes());
+    state.open = true;
+    return;
+  }
   // The first token completes the open slot; each of the others completes the slot before it.
   const std::span<const int32_t> completing = ids.subspan(state.open ? 0 : 1);
   const auto waiting = int64_t(state.ids.size());
@@ -131,6 +139,7 @@ void BatchDrafter::first_round(std::span<const Question> questions) {
   for (const Question& question : questions) {
     State& state = at(question.sequence);
     check(state.open, "a draft needs a sequence to follow");
+    if (!has_keys_) state.next_slot = engine_.cache_->length(question.sequence) - 1;
     const auto waiting = int64_t(state.ids.size());
     if (&question == questions.data()) {
       for (int64_t i = 0; i < waiting; ++i) put(kept(question.sequence, i));
@@ -152,7 +161,9 @@ void BatchDrafter::first_round(std::span<const Question> questions) {
 void BatchDrafter::next_round(std::span<const Question> questions) {
   for (const Question& question : questions) {
     put(passed_.view.slice(first_drafted_ + question.before, 1));
-    add_span(question.sequence, ++at(question.sequence).draft_slot, {&question.id, 1});
+    int64_t& slot = at(question.sequence).draft_slot;
+    if (has_keys_) ++slot;
+    add_span(question.sequence, slot, {&question.id, 1});
   }
   run(Wanted::last_rows, int64_t(questions.size()));
 }

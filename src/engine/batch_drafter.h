@@ -4,7 +4,8 @@
 // token at p + 2. It has keys and values of its own, which must hold every slot of a text before it
 // can draft. Few outstanding slots are kept until a draft is wanted; many (a prompt) are computed
 // at once, or given up, with all later drafts of the sequence, when drafts do not pay anyway. The
-// last hidden state always waits for the token that follows it.
+// last hidden state always waits for the token that follows it. What drafts without keys of its own
+// (ModelInfo) needs that state alone, and stays at the last position for all rounds.
 #pragma once
 
 #include <cstdint>
@@ -74,6 +75,7 @@ class BatchDrafter {
 
   Engine& engine_;
   Memory& memory_;
+  bool has_keys_;              // what drafts has keys of its own
   std::vector<State> states_;  // by sequence
   Tensor kept_;                // [sequences, kKept, hidden]: hidden states of outstanding slots
   int64_t first_drafted_ = 0;  // row of the last pass that answered the first question

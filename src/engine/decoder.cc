@@ -71,7 +71,7 @@ Status Decoder::run_step(int32_t id, int64_t wanted) {
 void Decoder::make_drafts(int32_t id, int64_t wanted) {
   // The last token wanted needs no logits behind it, and everything must fit the context.
   const int64_t most = std::min({session_.engine().max_drafts(), wanted - 1, session_.room() - 1});
-  MtpDrafter& drafter = *session_.drafter();
+  Drafter& drafter = *session_.drafter();
   length_->begin_step();
   while (outcome_.made < most && length_->wants_another()) {
     const std::optional<LogitRow> logits =

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/batch_drafter.h"
-#include "engine/mtp_drafter.h"
+#include "engine/drafter.h"
 
 namespace slip {
 namespace {
@@ -31,6 +31,7 @@ EngineOptions settle(const ModelSource& source, EngineOptions options, const Ops
       options.max_rows += draft_rows;
     }
   }
+  options.memory.step_rows = options.max_rows;
   return options;
 }
 
@@ -46,7 +47,7 @@ Result<MemoryPlan> plan_settled(const ModelSource& source, const EngineOptions& 
   SLIP_TRY(ModelPlan model, source.plan(model_options(options, 0), ops));
   int64_t values = options.logit_rows * model.info.vocabulary;
   if (model.info.has_mtp) values += options.max_rows * model.info.hidden;
-  if (drafts(model.info, options)) values += MtpDrafter::values(model.info, options.max_rows);
+  if (drafts(model.info, options)) values += drafter_values(model.info, options.max_rows);
   model.activation_bytes += uint64_t(values) * sizeof(float);
   MemoryRequest request = options.memory;
   if (request.sequences != 1) {

@@ -1,15 +1,16 @@
 #include "engine/generation_config.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 #include "checkpoint/config_reader.h"
 
 namespace slip {
 namespace {
 
-void add_ids(const std::vector<int64_t>& ids, std::vector<int32_t>& into) {
-  for (const int64_t id : ids)
-    if (std::find(into.begin(), into.end(), int32_t(id)) == into.end()) into.push_back(int32_t(id));
+void add_stops(const std::vector<int64_t>& ids, GenerationDefaults& defaults) {
+  for (const int64_t id : ids) defaults.add_stop(int32_t(id));
 }
 
 // A setting outside its range would not fail later, it would only give strange text.
@@ -19,6 +20,10 @@ void check_range(ConfigReader& reader, const char* key, float value, float min, 
 }
 
 }  // namespace
+
+void GenerationDefaults::add_stop(int32_t id) {
+  if (std::ranges::find(stop_ids, id) == stop_ids.end()) stop_ids.push_back(id);
+}
 
 Result<GenerationDefaults> read_generation_defaults(const std::filesystem::path& model_folder) {
   GenerationDefaults defaults;
@@ -40,15 +45,17 @@ Result<GenerationDefaults> read_generation_defaults(const std::filesystem::path&
     check_range(reader, "top_p", sampling.top_p, 0, 1);
     check_range(reader, "min_p", sampling.min_p, 0, 1);
     check_range(reader, "repetition_penalty", sampling.repetition_penalty, 0.01f, 100);
-    add_ids(reader.int_or_int_list("eos_token_id"), defaults.stop_ids);
+    add_stops(reader.int_or_int_list("eos_token_id"), defaults);
+    for (const int64_t id : reader.int_or_int_list("suppress_tokens", 0, INT32_MAX))
+      sampling.logit_bias.emplace_back(int32_t(id), -INFINITY);
     SLIP_TRY([[maybe_unused]] const bool read, reader.finish(true));
   }
   // Published config.json files list only one of a model's two end tokens: the union is right.
   SLIP_TRY(const JsonObject json, read_config_json(model_folder));
   ConfigReader reader(json, (model_folder / "config.json").string());
-  add_ids(reader.int_or_int_list("eos_token_id"), defaults.stop_ids);
+  add_stops(reader.int_or_int_list("eos_token_id"), defaults);
   if (ConfigReader* text = reader.child_or_null("text_config"))
-    add_ids(text->int_or_int_list("eos_token_id"), defaults.stop_ids);
+    add_stops(text->int_or_int_list("eos_token_id"), defaults);
   return reader.finish(defaults);
 }
 

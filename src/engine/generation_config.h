@@ -10,8 +10,10 @@
 namespace slip {
 
 struct GenerationDefaults {
-  SamplingOptions sampling;
+  SamplingOptions sampling;  // suppress_tokens as a bias of minus infinity
   std::vector<int32_t> stop_ids;
+
+  void add_stop(int32_t id);  // if it is not there yet
 };
 
 // An absent file gives greedy decoding and the stop ids of config.json.

@@ -19,6 +19,7 @@ struct MemoryRequest {
   std::optional<int64_t> context{};  // positions; default: up to 8192, less if it does not fit
   KvRecipe kv{};
   int64_t record_rows = 0;  // rows of a step that may be rejected
+  int64_t step_rows = 0;    // rows of a step
 
   // Sequences that may run at once; 0: as many as suit the memory, with checkpoints.
   int64_t sequences = 1;

@@ -1,27 +1,18 @@
 #include "engine/mtp_drafter.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace slip {
 
 MtpDrafter::MtpDrafter(Model& model, Cache& cache, SequenceId sequence, Memory& memory)
-    : model_(model), cache_(cache), sequence_(sequence), memory_(memory) {
+    : model_(model), cache_(cache), sequence_(sequence), memory_(memory), logits_(model, memory) {
   const int64_t rows = model.max_rows(), hidden = model.info().hidden;
-  const auto tokens = int64_t(model.draft_tokens().size());
   ids_.resize(size_t(rows));
   hidden_ = Tensor(memory, DType::f32, {rows, hidden});
   step_ids_ = Tensor(memory, DType::i32, {rows});
   passed_ = Tensor(memory, DType::f32, {rows, hidden});
-  logits_ = Logits(memory, 1, tokens > 0 ? tokens : model.info().vocabulary);
-  if (tokens > 0) {
-    spread_ = Logits(host_memory(), 1, model.info().vocabulary);
-    std::ranges::fill(spread_.row(0), -INFINITY);
-  }
 }
 
 int64_t MtpDrafter::values(const ModelInfo& info, int64_t max_rows) {
-  return max_rows * (2 * info.hidden + 1) + 2 * info.vocabulary;
+  return max_rows * (2 * info.hidden + 1);
 }
 
 void MtpDrafter::clear() {
@@ -66,14 +57,14 @@ std::optional<LogitRow> MtpDrafter::draft_after(int32_t next) {
   complete_ = 0;
   drafted_after_ = next;
   draft_slot_ = next_slot_;
-  return drafted();
+  return logits_.row();
 }
 
 std::optional<LogitRow> MtpDrafter::draft_on(int32_t draft) {
   if (!run(passed_.view.slice(passed_rows_ - 1, 1), {&draft, 1}, draft_slot_ + 1, Wanted::last))
     return std::nullopt;
   ++draft_slot_;
-  return drafted();
+  return logits_.row();
 }
 
 bool MtpDrafter::run(const View& hidden, std::span<const int32_t> ids, int64_t start,
@@ -95,23 +86,14 @@ bool MtpDrafter::run(const View& hidden, std::span<const int32_t> ids, int64_t s
                  .next_hidden = {}};
   if (wanted == Wanted::last) {
     step.outputs = {&last, 1};
-    step.logits = logits_.view(1);
-    step.peaks = logits_.peaks(1);
+    step.logits = logits_.view();
+    step.peaks = logits_.peaks();
     step.next_hidden = passed_.view.first(rows);
     passed_rows_ = rows;
   }
   model_.draft(step, cache_);
-  logits_.changed(int64_t(step.outputs.size()));
+  if (wanted == Wanted::last) logits_.changed();
   return true;
-}
-
-LogitRow MtpDrafter::drafted() {
-  const std::span<const int32_t> tokens = model_.draft_tokens();
-  if (tokens.empty()) return {logits_, 0};
-  const std::span<const float> few = logits_.row(0);
-  const std::span<float> all = spread_.row(0);
-  for (size_t i = 0; i < tokens.size(); ++i) all[size_t(tokens[i])] = few[i];
-  return {spread_, 0};
 }
 
 }  // namespace slip

@@ -1,38 +1,27 @@
-// Drafts tokens with a model's MTP layer, one sequence at a time.
+// Drafts tokens with a model's MTP layer, which has keys and values of its own.
 //
 // Slot p of the layer joins the hidden state of position p with the token at p + 1 and drafts the
 // token at p + 2. It has keys and values of its own, which must hold every slot of the text so far.
 // Slots are computed when they are needed: all that are outstanding go with the first draft.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
 #include <vector>
 
-#include "engine/logits.h"
-#include "models/model.h"
+#include "engine/drafter.h"
 
 namespace slip {
 
-class MtpDrafter {
+class MtpDrafter : public Drafter {
  public:
   MtpDrafter(Model& model, Cache& cache, SequenceId sequence, Memory& memory);
 
-  // f32 values that a drafter allocates.
+  // f32 values that it allocates, logits aside.
   static int64_t values(const ModelInfo& info, int64_t max_rows);
 
-  void clear();
-
-  // These tokens, with these hidden states [rows, hidden], are now part of the sequence.
-  void follow(const View& hidden, std::span<const int32_t> ids);
-
-  // Logits over the vocabulary for the token that follows `next`, which itself follows the
-  // sequence. Nothing when the cache has no room.
-  std::optional<LogitRow> draft_after(int32_t next);
-
-  // The same for the token that follows `draft`, the one just drafted.
-  std::optional<LogitRow> draft_on(int32_t draft);
+  void clear() override;
+  void follow(const View& hidden, std::span<const int32_t> ids) override;
+  std::optional<LogitRow> draft_after(int32_t next) override;
+  std::optional<LogitRow> draft_on(int32_t draft) override;
 
  private:
   enum class Wanted : uint8_t { nothing, last };
@@ -40,7 +29,6 @@ class MtpDrafter {
   bool run(const View& hidden, std::span<const int32_t> ids, int64_t start, Wanted wanted);
   // Computes the first `rows` outstanding slots.
   void settle(int64_t rows);
-  LogitRow drafted();
 
   Model& model_;
   Cache& cache_;
@@ -60,8 +48,7 @@ class MtpDrafter {
   Tensor hidden_;             // [max_rows, hidden]
   Tensor step_ids_;           // i32 [max_rows]
   Tensor passed_;             // [max_rows, hidden]: what the layer hands on to the next draft
-  Logits logits_;             // [1, tokens that can be drafted]
-  Logits spread_;             // [1, vocabulary], on the host, when not all tokens can be drafted
+  DraftLogits logits_;
 };
 
 }  // namespace slip

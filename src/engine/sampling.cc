@@ -111,9 +111,14 @@ int32_t Sampler::remember(int32_t id) {
 }
 
 std::optional<Peak> Sampler::deciding_peak(const LogitRow& logits) const {
-  if (!options_.greedy() || adjusts() || !options_.logit_bias.empty()) return std::nullopt;
+  if (!options_.greedy() || adjusts()) return std::nullopt;
+  const auto raises = [](const auto& bias) { return bias.second > 0; };
+  if (std::ranges::any_of(options_.logit_bias, raises)) return std::nullopt;
   std::optional<Peak> peak = logits.peak();
-  if (peak && peak->id >= usable_) peak.reset();  // padding of the vocabulary
+  if (!peak) return peak;
+  // Padding of the vocabulary, or a token that a bias lowers, as suppressed ones are.
+  const auto is_peak = [&](const auto& bias) { return bias.first == peak->id; };
+  if (peak->id >= usable_ || std::ranges::any_of(options_.logit_bias, is_peak)) peak.reset();
   return peak;
 }
 

@@ -12,7 +12,7 @@ Session::Session(Engine& engine) : engine_(engine) {
   tentative_.reserve(size_t(engine.max_drafts()) + 1);
   output_rows_.reserve(size_t(engine.logits_.rows()));
   if (engine.max_drafts() > 0)
-    drafter_.emplace(*engine.model_, *engine.cache_, sequence_, *engine.memory_);
+    drafter_ = make_drafter(*engine.model_, *engine.cache_, sequence_, *engine.memory_);
 }
 
 Session::~Session() { engine_.cache_->close(sequence_); }

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <optional>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "engine/drafter.h"
 #include "engine/engine.h"
-#include "engine/mtp_drafter.h"
 
 namespace slip {
 
@@ -50,11 +50,11 @@ class Session {
   std::span<float> logits(int64_t row) { return choice(row).values(); }
 
   // Null when the engine does not draft.
-  MtpDrafter* drafter() { return drafter_ ? &*drafter_ : nullptr; }
+  Drafter* drafter() { return drafter_.get(); }
 
   void clear();
 
-  // Where its memory lies, for passes of the MTP layer.
+  // Where its memory lies, for passes of what drafts.
   int32_t state_slot() const { return Cache::state_slot(sequence_); }
   std::span<const int32_t> pages() const { return engine_.cache_->pages(sequence_); }
 
@@ -76,7 +76,7 @@ class Session {
   std::vector<int32_t> tokens_;
   std::vector<int32_t> tentative_;  // of the last verify(), until accept()
   std::vector<int64_t> output_rows_;
-  std::optional<MtpDrafter> drafter_;
+  std::unique_ptr<Drafter> drafter_;
 };
 
 }  // namespace slip

@@ -13,10 +13,8 @@ namespace {
 
 using Kind = ConstraintSpec::Kind;
 
-constexpr std::string_view kEndThink = "</think>";
-constexpr std::string_view kCall = "<tool_call>";
-
-Result<ExprId> add_form(Rules& rules, JsonRules& json, const ConstraintSpec& spec) {
+Result<ExprId> add_form(Rules& rules, JsonRules& json, const ConstraintSpec& spec,
+                        const OutputFormat& format) {
   switch (spec.kind) {
     case Kind::json_object: return json.object();
     case Kind::json_schema:
@@ -30,24 +28,28 @@ Result<ExprId> add_form(Rules& rules, JsonRules& json, const ConstraintSpec& spe
       return rules.literals(spec.choices);
     case Kind::grammar: return add_gbnf(rules, spec.text);
     case Kind::tool_calls:
-      return add_tool_calls(json, spec.tools, spec.parallel_calls, spec.strict);
+      return add_tool_calls(json, format, spec.tools, spec.parallel_calls, spec.strict);
   }
   unreachable("ConstraintSpec::Kind");
 }
 
 // The whole answer: what comes before the form, and the form.
-ExprId add_answer(Rules& rules, const ConstraintSpec& spec, ExprId form) {
+ExprId add_answer(Rules& rules, const ConstraintSpec& spec, const OutputFormat& format,
+                  ExprId form) {
   const bool has_tools = spec.kind == Kind::tool_calls;
   if (has_tools && spec.tool_choice == ToolChoice::automatic)
-    return rules.sequence({rules.anything_without({std::string(kCall)}), rules.optional(form)});
-  if (!spec.after_reasoning) return form;
+    return rules.sequence(
+        {rules.anything_without({std::string(format.call_open)}), rules.optional(form)});
+  if (spec.thoughts == Thoughts::none) return form;
   // Models leave a blank line behind their thoughts, and may call tools from within them.
   const ExprId line_ends = rules.repeat(rules.literal("\n"), 0, 2);
-  const ExprId answer = rules.sequence({rules.tag(kEndThink), line_ends, form});
-  std::vector<std::string> ends = {std::string(kEndThink)};
-  if (has_tools) ends.emplace_back(kCall);
-  return rules.sequence(
+  const ExprId answer = rules.sequence({rules.tag(format.thoughts_close), line_ends, form});
+  std::vector<std::string> ends = {std::string(format.thoughts_close)};
+  if (has_tools) ends.emplace_back(format.call_open);
+  const ExprId thoughts = rules.sequence(
       {rules.bytes_without(std::move(ends)), has_tools ? rules.choice({answer, form}) : answer});
+  if (spec.thoughts == Thoughts::begun) return thoughts;
+  return rules.choice({form, rules.sequence({rules.tag(format.thoughts_open), thoughts})});
 }
 
 }  // namespace
@@ -55,13 +57,14 @@ ExprId add_answer(Rules& rules, const ConstraintSpec& spec, ExprId form) {
 Result<std::unique_ptr<Constraint>> make_constraint(const ConstraintSpec& spec,
                                                     std::shared_ptr<const TokenIndex> tokens,
                                                     std::span<const int32_t> stop_ids) {
+  const OutputFormat& format = tokens->output_format();
   Rules rules;
   JsonRules json(rules);
   const RuleId start = rules.add_rule("the answer");
-  SLIP_TRY(const ExprId form, add_form(rules, json, spec));
+  SLIP_TRY(const ExprId form, add_form(rules, json, spec, format));
   const RuleId form_rule = rules.add_rule("the form");
   rules.define(form_rule, form);
-  rules.define(start, add_answer(rules, spec, rules.call(form_rule)));
+  rules.define(start, add_answer(rules, spec, format, rules.call(form_rule)));
   SLIP_TRY(Program program, compile_rules(rules, start, tokens->single_bytes()));
   std::unique_ptr<Constraint> constraint =
       std::make_unique<GrammarConstraint>(std::move(program), std::move(tokens), stop_ids);

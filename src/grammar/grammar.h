@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "grammar/constraint.h"
 #include "grammar/token_index.h"
+#include "text/reasoning.h"
 
 namespace slip {
 
@@ -28,7 +29,7 @@ struct ConstraintSpec {
     regex,        // text that `text` matches from its beginning to its end
     choice,       // one of `choices`
     grammar,      // text that `text`, a grammar in GBNF, derives from its rule "root"
-    tool_calls,   // calls of `tools` in the XML form that Qwen3.5 writes
+    tool_calls,   // calls of `tools` in the form that the model writes
   };
   Kind kind = Kind::json_object;
 
@@ -44,9 +45,9 @@ struct ConstraintSpec {
   ToolChoice tool_choice = ToolChoice::automatic;
   bool parallel_calls = true;
 
-  // The answer begins inside the model's thoughts: all but the end of the turn is free until
-  // </think> (or, with tools, <tool_call>) has been written.
-  bool after_reasoning = false;
+  // In the model's thoughts all but the end of the turn is free until they are closed, or a tool
+  // call begins where there are tools.
+  Thoughts thoughts = Thoughts::none;
 };
 
 // `stop_ids` end the turn: allowed exactly where the answer may end. A request that asks for

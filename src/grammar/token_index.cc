@@ -67,6 +67,7 @@ std::shared_ptr<const TokenIndex> TokenIndex::make(const Tokenizer& tokenizer) {
 }
 
 void TokenIndex::collect(const Tokenizer& tokenizer) {
+  output_format_ = &output_format_of(tokenizer);
   spans_.resize(size_t(tokenizer.vocab_size()));
   for (int32_t id = 0; id < vocabulary(); ++id) {
     const std::string_view text = tokenizer.token_bytes(id);

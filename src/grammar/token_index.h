@@ -13,6 +13,7 @@
 
 #include "grammar/byte_set.h"
 #include "grammar/constraint.h"
+#include "text/output_format.h"
 #include "text/tokenizer.h"
 
 namespace slip {
@@ -56,6 +57,8 @@ class TokenIndex {
   // Bytes that are a token by themselves; what needs others might never be finished.
   const ByteSet& single_bytes() const { return single_bytes_; }
 
+  const OutputFormat& output_format() const { return *output_format_; }
+
   // Empty for special tokens and for ids without one.
   std::string_view bytes(int32_t id) const {
     if (id < 0 || id >= vocabulary()) return {};
@@ -90,6 +93,7 @@ class TokenIndex {
   void build_tree();
   void find_text_tokens(TextKind kind);
 
+  const OutputFormat* output_format_ = &kQwenOutput;
   std::string bytes_;
   std::vector<Span> spans_;  // [ids]
   std::vector<int32_t> special_ids_;

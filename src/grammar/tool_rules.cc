@@ -5,6 +5,7 @@
 #include "grammar/characters.h"
 #include "grammar/schema.h"
 #include "grammar/schema_keywords.h"
+#include "grammar/tool_rules_braces.h"
 
 namespace slip {
 namespace {
@@ -124,11 +125,7 @@ class ToolRules {
   SchemaOptions options_;
 };
 
-}  // namespace
-
-Result<ExprId> add_tool_calls(JsonRules& json, const JsonArray& tools, bool parallel, bool strict) {
-  if (tools.empty()) return error("tool calls without tools");
-  if (tools.size() > kMaxTools) return error("more than ", kMaxTools, " tools");
+Result<ExprId> add_tag_calls(JsonRules& json, const JsonArray& tools, bool parallel, bool strict) {
   Rules& rules = json.rules();
   // One rule, so that what is known about its tokens serves every parameter of its kind.
   const RuleId text = rules.add_rule("a parameter's text");
@@ -145,6 +142,19 @@ Result<ExprId> add_tool_calls(JsonRules& json, const JsonArray& tools, bool para
   if (!parallel) return rules.sequence({call, rules.optional(line_end)});
   const ExprId further = rules.sequence({line_end, call});
   return rules.sequence({call, rules.repeat(further, 0, kUnbounded), rules.optional(line_end)});
+}
+
+}  // namespace
+
+Result<ExprId> add_tool_calls(JsonRules& json, const OutputFormat& format, const JsonArray& tools,
+                              bool parallel, bool strict) {
+  if (tools.empty()) return error("tool calls without tools");
+  if (tools.size() > kMaxTools) return error("more than ", kMaxTools, " tools");
+  switch (format.calls) {
+    case OutputFormat::Calls::tags: return add_tag_calls(json, tools, parallel, strict);
+    case OutputFormat::Calls::braces: return add_brace_calls(json, format, tools, parallel, strict);
+  }
+  unreachable("OutputFormat::Calls");
 }
 
 }  // namespace slip

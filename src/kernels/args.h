@@ -28,19 +28,23 @@ struct Span {
   int32_t record_side = 0;  // 0 or 1
 };
 
-// out[r] = table[ids[r]]
+// out[r] = factor * table[ids[r]]
 struct EmbedArgs {
   View ids;             // i32 [rows]
-  const Weight& table;  // [vocabulary, hidden]
+  const Weight& table;  // [vocabulary, hidden]; where it is not packed, it lies in host memory
   View out;             // [rows, hidden]
+  float factor = 1;
 };
 
-// out = x / sqrt(mean(x^2) + eps) * scale, per row
+// out = factor * (x / sqrt(mean(x^2) + eps) * scale), per row, or
+// out = factor * (out + x / sqrt(mean(x^2) + eps) * scale)
 struct RmsNormArgs {
   View x;      // [rows, dim]
-  View scale;  // [dim]; "1 + weight" where the checkpoint stores zero-centred weights
+  View scale;  // [dim]; "1 + weight" where the checkpoint stores zero-centred weights; empty: 1
   View out;    // [rows, dim]; may alias x
   float eps;
+  bool add = false;
+  float factor = 1;
 };
 
 // out = W x, or out += W x
@@ -61,11 +65,22 @@ struct LinearsArgs {
   std::span<const LinearOutput> outputs;
 };
 
-// out = silu(gate) * up
-struct SiluMulArgs {
+// silu(x) = x * sigmoid(x); gelu_tanh(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+enum class Activation : uint8_t { silu, gelu_tanh };
+
+// out = activation(gate) * up
+struct GatedMulArgs {
   View gate;  // [rows, width]
-  View up;    // [rows, width]
-  View out;   // [rows, width]; may alias either
+  View up;    // [rows, width], or wider: then its columns from first_column on
+  View out;   // [rows, width]; may alias gate, and up where that is as wide
+  Activation activation = Activation::silu;
+  int64_t first_column = 0;
+};
+
+// x = cap * tanh(x / cap)
+struct SoftCapArgs {
+  View x;  // [rows, width]; in and out
+  float cap;
 };
 
 // out = a | b, row by row
@@ -75,29 +90,33 @@ struct JoinArgs {
   View out;  // [rows, left + right]
 };
 
-// down (silu(gate x) * (up x)): a dense MLP, a shared expert or one routed expert
+// down (activation(gate x) * (up x)): a dense MLP, a shared expert or one routed expert
 struct GatedMlp {
   Weight gate;  // [width, hidden]
   Weight up;    // [width, hidden]
   Weight down;  // [hidden, width]
 };
 
-// out += mlp(x)
+// out += mlp(x), or out = mlp(x)
 struct GatedMlpArgs {
   View x;  // [rows, hidden]
   const GatedMlp& mlp;
   View scratch;  // [2, rows, width] or larger
   View out;      // [rows, hidden]
+  Activation activation = Activation::silu;
+  bool add = true;
 };
 
-// Softmax over all experts, the top_k largest (lowest index first among equals), renormalised.
+// Softmax over all experts, the top_k largest (lowest index first among equals), renormalised, then
+// times the scale of each.
 struct RouteArgs {
-  View logits;   // [rows, experts]
-  View ids;      // i32 [rows, top_k], falling weight
-  View weights;  // [rows, top_k]
+  View logits;    // [rows, experts]
+  View ids;       // i32 [rows, top_k], falling logit
+  View weights;   // [rows, top_k]
+  View scales{};  // [experts]; empty: 1
 };
 
-// out += sum_i weights[i] * expert_ids[i](x) + sigmoid(shared_gate) * shared(x)
+// out += sum_i weights[i] * expert_ids[i](x) + sigmoid(shared_gate) * shared(x), or out = the same.
 // Experts are summed in rank order, the shared one last, so that a row's result does not depend on
 // the rows beside it.
 struct ExpertsArgs {
@@ -105,10 +124,23 @@ struct ExpertsArgs {
   View ids;                           // i32 [rows, top_k]
   View weights;                       // [rows, top_k]
   std::span<const GatedMlp> experts;  // all of one shape
-  const GatedMlp& shared;             // width may differ from the experts'
+  const GatedMlp& shared;             // width may differ from the experts'; empty: there is none
   View shared_gate;                   // [rows, 1] raw logit
   View scratch;                       // f32, experts_scratch_values() or more
   View out;                           // [rows, hidden]
+  Activation activation = Activation::silu;
+  bool add = true;
+};
+
+// A head whose rows are sorted into clusters, of which each row of x asks a few: those tokens get
+// their logits, all others the least of them minus 1.
+struct ClusterHeadArgs {
+  View x;                            // [rows, in]
+  View chosen;                       // i32 [rows, top_k], clusters
+  std::span<const Weight> clusters;  // each [cluster_size, in]
+  View tokens;                       // i32 [clusters, cluster_size]: whose logit each row makes
+  View scratch;                      // [rows, top_k, cluster_size] or larger
+  View out;                          // [rows, vocabulary]
 };
 
 // Depthwise causal convolution over the last `width` inputs, then SiLU. The tail of raw inputs is
@@ -163,7 +195,9 @@ struct RopeTableArgs {
   std::span<const Span> spans;
 };
 
-// Keys and values of one layer; position p of a sequence lies in page pages[p / page_len].
+// Keys and values of one layer; position p of a sequence lies in page pages[p / page_len]. A layer
+// that looks back only so far keeps a ring of pages for each sequence instead: the page of position
+// p is state_slot * ring_pages + p / page_len % ring_pages.
 //
 // Plain recipes have keys and values alone. Coded ones (quant/turboquant.h) keep whole pages as
 // codes, in a layout that the backend chooses, and the newest positions, rotated, as bf16 in a
@@ -179,18 +213,27 @@ struct KvPages {
   View value_scales{};
   View key_tail{};  // bf16 [slots, kv_heads, 2 * page_len, head_dim]; kv_tail.h: what lies where
   View value_tail{};
+
+  int64_t ring_pages = 0;  // plain only; 0: the span's pages
+
+  int64_t page_of(const Span& span, int64_t position, int64_t page_len) const {
+    const int64_t page = position / page_len;
+    return ring_pages > 0 ? span.state_slot * ring_pages + page % ring_pages
+                          : span.pages[size_t(page)];
+  }
 };
 
 // Normalises and rotates queries and keys and appends keys and values to the cache. Rotation pairs
 // dimension j with j + pairs for j < pairs; dimensions from 2 * pairs on pass through. With a coded
 // recipe k and v are left as the tail holds them (Hadamard-rotated, rounded to bf16), and every
 // page that a row completes is coded: drafts that are rejected later will be written again.
+// Without k and v, queries alone: the layer reads keys that another has stored.
 struct RotateAndStoreArgs {
   View q;        // [rows, q_heads, q_stride]; the first head_dim of each head are the query
-  View k;        // [rows, kv_heads, head_dim]; changed when coded
+  View k;        // [rows, kv_heads, head_dim]; changed when coded; may be empty, and v with it
   View v;        // [rows, kv_heads, head_dim]; changed when coded
   View q_scale;  // [head_dim]
-  View k_scale;  // [head_dim]
+  View k_scale;  // [head_dim]; empty without k
   float eps;
   View cos;    // [rows, pairs]
   View sin;    // [rows, pairs]
@@ -199,16 +242,20 @@ struct RotateAndStoreArgs {
   std::span<const Span> spans;
 };
 
-// Causal softmax attention of every row to its own sequence, positions 0 up to its own. Query head
-// h reads kv head h / (q_heads / kv_heads).
+// Causal softmax attention of every row to its own sequence, positions 0 up to its own, or the
+// `window` last of these. Query head h reads kv head h / (q_heads / kv_heads).
 struct AttentionArgs {
   View q;  // [rows, q_heads, head_dim]
   KvPages kv;
   View out;  // [rows, q_heads, head_dim]; must not alias q
   float scale;
   std::span<const Span> spans;
-  View k{};  // [rows, kv_heads, head_dim], as rotate_and_store() left them; read when coded
+  // [rows, kv_heads, head_dim], as rotate_and_store() left them; read when coded. Empty: the rows
+  // ask about positions that an earlier step stored, and read the page that the next position lies
+  // in uncoded instead of their own.
+  View k{};
   View v{};
+  int64_t window = 0;  // positions; 0: all. Not with a coded recipe
 };
 
 // x *= sigmoid(gate); the gate of head h is the second half of q_and_gate[h]

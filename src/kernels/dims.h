@@ -109,10 +109,17 @@ class Dims {
   }
 
   // Every position up to a span's last row has a page, and the page exists.
-  void check_pages(std::span<const Span> spans) const {
+  void check_pages(std::span<const Span> spans, const KvPages& kv) const {
     check_spans(spans);
     const int64_t pages = (*this)["pages"];
     const int64_t page_len = (*this)["page_len"];
+    if (kv.ring_pages > 0) {
+      for (const Span& span : spans)
+        require(span.state_slot >= 0 && (span.state_slot + 1) * kv.ring_pages <= pages,
+                "state slot ", span.state_slot, " with rings of ", kv.ring_pages, " pages of ",
+                pages);
+      return;
+    }
     for (const Span& span : spans) {
       const int64_t end = span.start + span.rows;
       require(span.start >= 0 && int64_t(span.pages.size()) * page_len >= end, "span ends at ", end,
@@ -149,7 +156,7 @@ inline Dims check_shapes(const EmbedArgs& args) {
 inline Dims check_shapes(const RmsNormArgs& args) {
   Dims dims("rms_norm");
   dims.match("x", args.x.shape, {"rows", "dim"});
-  dims.match("scale", args.scale.shape, {"dim"});
+  if (!args.scale.empty()) dims.match("scale", args.scale.shape, {"dim"});
   dims.match("out", args.out.shape, {"rows", "dim"});
   return dims;
 }
@@ -162,11 +169,21 @@ inline Dims check_shapes(const LinearArgs& args) {
   return dims;
 }
 
-inline Dims check_shapes(const SiluMulArgs& args) {
-  Dims dims("silu_mul");
+inline Dims check_shapes(const GatedMulArgs& args) {
+  Dims dims("gated_mul");
   dims.match("gate", args.gate.shape, {"rows", "width"});
-  dims.match("up", args.up.shape, {"rows", "width"});
+  dims.match("up", args.up.shape, {"rows", "up_width"});
   dims.match("out", args.out.shape, {"rows", "width"});
+  dims.require(args.first_column >= 0 && args.first_column + dims["width"] <= dims["up_width"],
+               "columns from ", args.first_column, " of ", dims["up_width"], ", width ",
+               dims["width"]);
+  return dims;
+}
+
+inline Dims check_shapes(const SoftCapArgs& args) {
+  Dims dims("soft_cap");
+  dims.match("x", args.x.shape, {"rows", "width"});
+  dims.require(args.cap > 0, "cap ", args.cap);
   return dims;
 }
 
@@ -206,8 +223,24 @@ inline Dims check_shapes(const RouteArgs& args) {
   dims.match("logits", args.logits.shape, {"rows", "experts"});
   dims.match("ids", args.ids.shape, {"rows", "top_k"});
   dims.match("weights", args.weights.shape, {"rows", "top_k"});
+  if (!args.scales.empty()) dims.match("scales", args.scales.shape, {"experts"});
   dims.require(dims["top_k"] <= dims["experts"], "top_k ", dims["top_k"], " of ", dims["experts"],
                " experts");
+  return dims;
+}
+
+inline Dims check_shapes(const ClusterHeadArgs& args) {
+  Dims dims("cluster_head");
+  dims.match("x", args.x.shape, {"rows", "in"});
+  dims.match("chosen", args.chosen.shape, {"rows", "top_k"});
+  dims.match("tokens", args.tokens.shape, {"clusters", "cluster_size"});
+  dims.bind("clusters", "clusters", int64_t(args.clusters.size()));
+  dims.match("out", args.out.shape, {"rows", "vocabulary"});
+  // All clusters are of one shape; the first stands for them. linear() checks the others.
+  if (!args.clusters.empty()) dims.match("clusters", args.clusters[0], "cluster_size", "in");
+  const int64_t needed = dims["rows"] * dims["top_k"] * dims["cluster_size"];
+  dims.require(args.scratch.count() >= needed, "scratch has ", args.scratch.count(),
+               " values, needs ", needed);
   return dims;
 }
 
@@ -304,19 +337,21 @@ inline Dims check_shapes(const RopeTableArgs& args) {
 inline Dims check_shapes(const RotateAndStoreArgs& args) {
   Dims dims("rotate_and_store");
   dims.match("q", args.q.shape, {"rows", "q_heads", "q_stride"});
-  dims.match("k", args.k.shape, {"rows", "kv_heads", "head_dim"});
-  dims.match("v", args.v.shape, {"rows", "kv_heads", "head_dim"});
   dims.match("q_scale", args.q_scale.shape, {"head_dim"});
-  dims.match("k_scale", args.k_scale.shape, {"head_dim"});
   dims.match("cos", args.cos.shape, {"rows", "pairs"});
   dims.match("sin", args.sin.shape, {"rows", "pairs"});
   dims.match("out_q", args.out_q.shape, {"rows", "q_heads", "head_dim"});
-  dims.match_kv(args.kv);
   dims.require(dims["q_stride"] >= dims["head_dim"], "q_stride ", dims["q_stride"],
                " is less than head_dim ", dims["head_dim"]);
   dims.require(2 * dims["pairs"] <= dims["head_dim"], dims["pairs"], " pairs in a head of ",
                dims["head_dim"]);
-  dims.check_pages(args.spans);
+  dims.check_spans(args.spans);
+  if (args.k.empty()) return dims;
+  dims.match("k", args.k.shape, {"rows", "kv_heads", "head_dim"});
+  dims.match("v", args.v.shape, {"rows", "kv_heads", "head_dim"});
+  dims.match("k_scale", args.k_scale.shape, {"head_dim"});
+  dims.match_kv(args.kv);
+  dims.check_pages(args.spans, args.kv);
   if (args.kv.recipe.coded()) dims.check_slots(args.spans);
   return dims;
 }
@@ -328,10 +363,17 @@ inline Dims check_shapes(const AttentionArgs& args) {
   dims.match("out", args.out.shape, {"rows", "q_heads", "head_dim"});
   dims.require(dims["kv_heads"] > 0 && dims["q_heads"] % dims["kv_heads"] == 0, "kv_heads ",
                dims["kv_heads"], " must divide q_heads ", dims["q_heads"]);
-  dims.check_pages(args.spans);
+  dims.check_pages(args.spans, args.kv);
+  dims.require(args.window >= 0, "window ", args.window);
+  dims.require(args.kv.ring_pages == 0 ||
+                   (args.window > 0 && args.window <= args.kv.ring_pages * dims["page_len"]),
+               "window ", args.window, " on rings of ", args.kv.ring_pages, " pages");
   if (args.kv.recipe.coded()) {
-    dims.match("k", args.k.shape, {"rows", "kv_heads", "head_dim"});
-    dims.match("v", args.v.shape, {"rows", "kv_heads", "head_dim"});
+    dims.require(args.window == 0, "a window over coded keys");
+    if (!args.k.empty()) {
+      dims.match("k", args.k.shape, {"rows", "kv_heads", "head_dim"});
+      dims.match("v", args.v.shape, {"rows", "kv_heads", "head_dim"});
+    }
     dims.check_slots(args.spans);
   }
   return dims;

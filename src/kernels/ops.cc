@@ -1,5 +1,6 @@
 #include "kernels/ops.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -36,6 +37,13 @@ void Ops::peaks(const PeaksArgs& args) {
   }
 }
 
+void Ops::soft_cap(const SoftCapArgs& args) {
+  check_shapes(args);
+  const double cap = double(args.cap);
+  float* x = args.x.f32();
+  for (int64_t i = 0; i < args.x.count(); ++i) x[i] = float(cap * std::tanh(double(x[i]) / cap));
+}
+
 void Ops::linears(const LinearsArgs& args) {
   for (const LinearOutput& output : args.outputs)
     linear({.x = args.x, .weight = output.weight, .out = output.out});
@@ -49,8 +57,8 @@ void Ops::gated_mlp(const GatedMlpArgs& args) {
   const View up{reinterpret_cast<std::byte*>(scratch + rows * width), DType::f32, {rows, width}};
   linear({.x = args.x, .weight = args.mlp.gate, .out = gate});
   linear({.x = args.x, .weight = args.mlp.up, .out = up});
-  silu_mul({.gate = gate, .up = up, .out = gate});
-  linear({.x = gate, .weight = args.mlp.down, .out = args.out, .add = true});
+  gated_mul({.gate = gate, .up = up, .out = gate, .activation = args.activation});
+  linear({.x = gate, .weight = args.mlp.down, .out = args.out, .add = args.add});
 }
 
 void Ops::experts(const ExpertsArgs& args) {
@@ -60,14 +68,19 @@ void Ops::experts(const ExpertsArgs& args) {
   // One row at a time: [hidden] of output, then the MLP's own scratch.
   const View single{args.scratch.data, DType::f32, {1, hidden}};
   const auto add_scaled = [&](const GatedMlp& mlp, int64_t row, float weight) {
-    float* output = single.f32();
-    for (int64_t i = 0; i < hidden; ++i) output[i] = 0;
+    const float* output = single.f32();
     const View mlp_scratch{
         args.scratch.data + size_t(hidden) * sizeof(float), DType::f32, {2, mlp.gate.info.out}};
-    gated_mlp({.x = args.x.slice(row, 1), .mlp = mlp, .scratch = mlp_scratch, .out = single});
+    gated_mlp({.x = args.x.slice(row, 1),
+               .mlp = mlp,
+               .scratch = mlp_scratch,
+               .out = single,
+               .activation = args.activation,
+               .add = false});
     float* out = args.out.f32() + row * hidden;
     for (int64_t i = 0; i < hidden; ++i) out[i] += weight * output[i];
   };
+  if (!args.add) std::fill_n(args.out.f32(), rows * hidden, 0.0f);
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t rank = 0; rank < top_k; ++rank) {
       const int32_t expert = args.ids.i32()[row * top_k + rank];
@@ -75,6 +88,24 @@ void Ops::experts(const ExpertsArgs& args) {
     }
     if (!args.shared.gate.empty())
       add_scaled(args.shared, row, 1.0f / (1.0f + std::exp(-args.shared_gate.f32()[row])));
+  }
+}
+
+void Ops::cluster_head(const ClusterHeadArgs& args) {
+  const Dims dims = check_shapes(args);
+  const int64_t rows = dims["rows"], top_k = dims["top_k"], size = dims["cluster_size"];
+  const int64_t vocabulary = dims["vocabulary"], asked = top_k * size;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int32_t* chosen = args.chosen.i32() + row * top_k;
+    float* logits = args.scratch.f32() + row * asked;
+    for (int64_t rank = 0; rank < top_k; ++rank)
+      linear({.x = args.x.slice(row, 1),
+              .weight = args.clusters[size_t(chosen[rank])],
+              .out = {reinterpret_cast<std::byte*>(logits + rank * size), DType::f32, {1, size}}});
+    float* out = args.out.f32() + row * vocabulary;
+    std::fill_n(out, vocabulary, *std::min_element(logits, logits + asked) - 1);
+    for (int64_t i = 0; i < asked; ++i)
+      out[args.tokens.i32()[chosen[i / size] * size + i % size]] = logits[i];
   }
 }
 

@@ -48,12 +48,20 @@ class Ops {
 
   virtual const char* name() const = 0;
 
+  // Whether every optional field of args.h is honoured, and the operations that have no
+  // implementation of their own here work on this memory. A backend that says no runs the models
+  // that leave them alone.
+  virtual bool honours_options() const { return true; }
+
   // Where the views of all arguments lie.
   virtual Memory& memory() const { return host_memory(); }
 
   // One pass over rows of `spans`: calls body(), or, in a backend that records what it launches,
   // replays what a pass with this key, spans of the same rows and contexts of a similar length did.
   virtual void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body);
+  // Whether passes of so many rows may be replayed. Their operations take the spans of the pass and
+  // no others.
+  virtual bool records(int64_t) const { return false; }
   // Passes of this owner will not come again: what they refer to is about to go.
   virtual void forget_steps(const void*) {}
 
@@ -81,7 +89,7 @@ class Ops {
   virtual void embed(const EmbedArgs& args) = 0;
   virtual void rms_norm(const RmsNormArgs& args) = 0;
   virtual void linear(const LinearArgs& args) = 0;
-  virtual void silu_mul(const SiluMulArgs& args) = 0;
+  virtual void gated_mul(const GatedMulArgs& args) = 0;
   virtual void route(const RouteArgs& args) = 0;
   virtual void causal_conv(const CausalConvArgs& args) = 0;
   virtual void delta_net(const DeltaNetArgs& args) = 0;
@@ -92,6 +100,7 @@ class Ops {
   virtual void gate_heads(const GateHeadsArgs& args) = 0;
 
   virtual void peaks(const PeaksArgs& args);
+  virtual void soft_cap(const SoftCapArgs& args);
 
   // Fused operations: the default is the composition, so the test of an override is that it equals
   // this.
@@ -99,6 +108,7 @@ class Ops {
   virtual void linears(const LinearsArgs& args);
   virtual void gated_mlp(const GatedMlpArgs& args);
   virtual void experts(const ExpertsArgs& args);
+  virtual void cluster_head(const ClusterHeadArgs& args);
 };
 
 }  // namespace slip

@@ -19,7 +19,13 @@ struct ModelInfo {
   int64_t hidden = 0;
   int64_t layers = 0;
   int64_t max_context = 0;  // positions the model was made for
-  bool has_mtp = false;     // an MTP layer was found and loaded
+  int64_t experts = 0;      // of a layer, and how many a token meets; 0: none
+  int64_t experts_per_token = 0;
+  bool has_mtp = false;  // an MTP layer or a drafter was found and loaded
+  // What drafts has keys and values of its own, and must be shown every position. Otherwise it
+  // reads the model's: then it needs the last hidden state alone, and all drafts of a round are
+  // made at the last position.
+  bool drafter_has_keys = true;
 };
 
 // One forward pass over rows of one or several sequences.
@@ -28,16 +34,18 @@ struct Step {
   std::span<const Span> spans;       // cover all rows, in order
   std::span<const int64_t> outputs;  // rows whose logits are wanted, one after the other
   View logits;                       // [outputs, vocabulary]
-  View hidden;                       // [rows, hidden] after the final norm; may be empty
-  View peaks{};                      // i32 [outputs, 3]: the Peak of each row; may be empty
+  // [rows, hidden] after the final norm; may be empty. Rows without logits may be left out, unless
+  // what drafts must be shown every position.
+  View hidden;
+  View peaks{};  // i32 [outputs, 3]: the Peak of each row; may be empty
 };
 
-// One pass of the MTP layer: slot p joins the final-normed hidden state of position p with token
+// One pass of what drafts: slot p joins the final-normed hidden state of position p with token
 // p + 1 and drafts token p + 2.
 struct DraftStep {
-  View ids;                          // i32 [rows], the tokens that follow
-  View hidden;                       // [rows, hidden]
-  std::span<const Span> spans;       // position p of the hidden states
+  View ids;                     // i32 [rows], the tokens that follow
+  View hidden;                  // [rows, hidden]
+  std::span<const Span> spans;  // position p of the hidden states; the last one, without own keys
   std::span<const int64_t> outputs;  // rows whose logits are wanted
   View logits;                       // [outputs, draft_tokens() or vocabulary]
   View next_hidden;                  // [rows, hidden] for the next draft; may be empty
@@ -71,7 +79,7 @@ class Model {
   virtual int64_t max_rows() const = 0;
   virtual void forward(const Step& step, Cache& cache) = 0;
 
-  // Only if info().has_mtp. The layer has its own keys and values in the cache.
+  // Only if info().has_mtp.
   virtual void draft(const DraftStep& step, Cache& cache) = 0;
 
   // The tokens that the columns of a draft's logits stand for, rising; empty: the whole vocabulary.

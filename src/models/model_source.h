@@ -4,64 +4,42 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
-#include "models/model.h"
-#include "models/qwen3_5/config.h"
-#include "models/qwen3_5/weights.h"
-#include "models/weight_choices.h"
+#include "models/family.h"
 
 namespace slip {
 
-struct ModelOptions {
-  int64_t max_rows = 512;  // of one step
-  int64_t context = 4096;  // positions of one sequence
-  bool with_mtp = false;   // load the MTP layer if there is one
-  WeightChoices weights{};
-};
-
-// What loading would do, without doing it.
-struct ModelPlan {
-  ModelInfo info;
-  std::vector<CacheSpec> cache_specs;
-  std::vector<PlacedWeight> weights;
-  uint64_t weight_bytes = 0;
-  uint64_t activation_bytes = 0;
-};
-
 class ModelSource {
  public:
-  // Reads config.json and the headers of all files.
-  static Result<ModelSource> open(const std::filesystem::path& folder);
+  // Reads config.json and the headers of all files. `drafter` is the folder of a drafter with files
+  // of its own; empty: the one beside the model, if there is one.
+  static Result<ModelSource> open(const std::filesystem::path& folder,
+                                  const std::filesystem::path& drafter = {});
 
   // Random weights of a published shape ("qwen3.5-35b-a3b").
   static Result<ModelSource> synthetic(const std::string& shape);
   static std::vector<std::string> shape_names();
 
-  // Whether the files hold a whole MTP layer.
-  bool has_mtp() const { return has_mtp_; }
-  int64_t max_context() const { return config_.max_context; }
+  // Whether the files hold all that drafting needs.
+  bool has_mtp() const { return family_->has_mtp(); }
+  int64_t max_context() const { return family_->max_context(); }
   // What a person should know about the files.
-  const std::vector<std::string>& notes() const { return notes_; }
+  const std::vector<std::string>& notes() const { return family_->notes(); }
 
-  Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const;
+  Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const {
+    return family_->plan(options, ops);
+  }
   Result<std::unique_ptr<Model>> load(const ModelOptions& options, Ops& ops, ThreadPool& pool,
-                                      const LoadProgress& progress) const;
+                                      const LoadProgress& progress) const {
+    return family_->load(options, ops, pool, progress);
+  }
 
  private:
-  ModelSource() = default;
-  void look_for_mtp();
-  Result<qwen3_5::Wanted> wanted(const ModelOptions& options) const;
-  std::unique_ptr<WeightSource> weight_source(bool with_mtp) const;
+  explicit ModelSource(std::unique_ptr<FamilySource> family) : family_(std::move(family)) {}
 
-  std::unique_ptr<Checkpoint> checkpoint_;  // null for synthetic weights
-  qwen3_5::Config config_;
-  qwen3_5::Prefixes prefixes_;
-  bool has_mtp_ = false;
-  std::vector<std::string> notes_;
+  std::unique_ptr<FamilySource> family_;
 };
 
 }  // namespace slip

@@ -172,4 +172,19 @@ Status unpack_gptq(const GptqTensors& tensors, const Weight& into) {
   return {};
 }
 
+PackedGptq pack_gptq(const Weight& plain) {
+  const WeightInfo& info = plain.info;
+  check(info.format == WeightFormat::int4_group && !plain.packed && info.out % kCodesPerWord == 0,
+        "pack_gptq takes a plain int4 weight with outputs in eights, not ", info.out);
+  const int64_t groups = info.in / info.group;
+  PackedGptq packed;
+  packed.qweight.resize(size_t(info.in / 2 * info.out));
+  packed.scales.resize(size_t(groups * info.out) * sizeof(uint16_t));
+  packed.qzeros.assign(size_t(groups * info.out / 2), std::byte{0x77});
+  transpose_words({plain.values.data, info.out, info.in / kCodesPerWord, packed.qweight.data()});
+  const Transpose<uint16_t> scales{plain.scales.data, info.out, groups, packed.scales.data()};
+  scales.region(0, info.out, 0, groups);
+  return packed;
+}
+
 }  // namespace slip

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "quant/weight.h"
@@ -36,5 +37,12 @@ Status check_trivial_g_idx(std::span<const std::byte> g_idx, int group);
 // Checks sizes, zero points and scales, and fills values and scales of `into`, which is plain.
 // Memory-bound: it runs over every expert of a model at load.
 Status unpack_gptq(const GptqTensors& tensors, const Weight& into);
+
+// The other way: a plain weight into tensors as AutoRound writes them (zeros v1). The outputs are a
+// multiple of eight.
+struct PackedGptq {
+  std::vector<std::byte> qweight, scales, qzeros;
+};
+PackedGptq pack_gptq(const Weight& plain);
 
 }  // namespace slip

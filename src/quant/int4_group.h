@@ -1,6 +1,5 @@
 // Rounding to int4 with a scale per group: each group takes the scale, of either sign, that leaves
-// the smallest squared error. For weights that need not be exact, such as a drafter's; a checkpoint
-// deserves calibrated rounding.
+// the smallest squared error (scale_search.h), each weight the nearest code.
 #pragma once
 
 #include <cstdint>

@@ -58,29 +58,30 @@ Made ConstraintMaker::for_text(const AnswerOptions& options) const {
   return make(spec_of(options.form), options, options.form.param);
 }
 
-Made ConstraintMaker::for_form(const ChatRequest& request, bool in_thoughts) const {
+Made ConstraintMaker::for_form(const ChatRequest& request, Thoughts thoughts) const {
   const bool must_call = request.tool_use.kind == ToolUse::Kind::required ||
                          request.tool_use.kind == ToolUse::Kind::named;
   const bool has_form = request.options.form.kind != AnswerForm::Kind::text;
   if (has_form && !must_call) {
     ConstraintSpec spec = spec_of(request.options.form);
-    spec.after_reasoning = in_thoughts;
+    spec.thoughts = thoughts;
     return make(spec, request.options, request.options.form.param);
   }
   if (request.tools.empty()) return nullptr;
   ConstraintSpec spec = spec_of_tools(request);
-  spec.after_reasoning = in_thoughts;
+  spec.thoughts = thoughts;
   Made made = make(spec, request.options, "tools");
   // A tool with a schema that cannot be enforced can still be called.
   if (!must_call && std::holds_alternative<ApiError>(made)) return nullptr;
   return made;
 }
 
-Made ConstraintMaker::for_chat(const ChatRequest& request, bool in_thoughts) const {
-  Made made = for_form(request, in_thoughts);
-  if (std::holds_alternative<ApiError>(made) || !in_thoughts || request.thinking_budget < 0)
+Made ConstraintMaker::for_chat(const ChatRequest& request, Thoughts thoughts) const {
+  Made made = for_form(request, thoughts);
+  if (std::holds_alternative<ApiError>(made) || thoughts == Thoughts::none ||
+      request.thinking_budget < 0)
     return made;
-  return std::make_unique<ThinkingBudget>(*model_.tokenizer, request.thinking_budget,
+  return std::make_unique<ThinkingBudget>(*model_.tokenizer, thoughts, request.thinking_budget,
                                           std::move(std::get<0>(made)));
 }
 

@@ -7,6 +7,7 @@
 #include "grammar/grammar.h"
 #include "server/api.h"
 #include "server/chat_request.h"
+#include "text/reasoning.h"
 
 namespace slip {
 
@@ -17,12 +18,12 @@ class ConstraintMaker {
 
   // Null if the answer is free.
   ApiResult<std::unique_ptr<Constraint>> for_chat(const ChatRequest& request,
-                                                  bool in_thoughts) const;
+                                                  Thoughts thoughts) const;
   ApiResult<std::unique_ptr<Constraint>> for_text(const AnswerOptions& options) const;
 
  private:
   ApiResult<std::unique_ptr<Constraint>> for_form(const ChatRequest& request,
-                                                  bool in_thoughts) const;
+                                                  Thoughts thoughts) const;
   ApiResult<std::unique_ptr<Constraint>> make(const ConstraintSpec& spec,
                                               const AnswerOptions& options,
                                               const std::string& param) const;

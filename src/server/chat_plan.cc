@@ -28,17 +28,20 @@ ApiError too_long(int64_t context, const Prompt& written, int64_t answer) {
 
 // Models that have called tools before in a conversation do so again, with no tools in the prompt.
 void forbid_calls(const ApiContext& context, SamplingOptions& sampling) {
-  if (const auto id = context.model.tokenizer->find("<tool_call>"))
+  const Tokenizer& tokenizer = *context.model.tokenizer;
+  if (const auto id = tokenizer.find(output_format_of(tokenizer).call_open))
     sampling.logit_bias.emplace_back(*id, -100.0f);
 }
 
-std::optional<OutputParser> parser_for(const ChatRequest& request, bool in_thoughts) {
+std::optional<OutputParser> parser_for(const ApiContext& context, const ChatRequest& request,
+                                       Thoughts thoughts) {
   // Text of a given form is not searched for tags.
   const bool plain = request.options.form.kind != AnswerForm::Kind::text && request.tools.empty();
-  if (plain && !in_thoughts) return std::nullopt;
+  if (plain && thoughts == Thoughts::none) return std::nullopt;
   const auto calls =
       request.tools.empty() ? OutputParser::Calls::as_content : OutputParser::Calls::parsed;
-  return OutputParser(in_thoughts, request.tools, calls);
+  return OutputParser(output_format_of(*context.model.tokenizer), thoughts == Thoughts::begun,
+                      request.tools, calls);
 }
 
 }  // namespace
@@ -108,7 +111,7 @@ ApiResult<ChatPlan> plan_chat(ApiContext& context, ChatRequest& request, const s
 
   if (request.tool_use.kind == ToolUse::Kind::none) forbid_calls(context, options.sampling);
   SLIP_API_TRY(const std::unique_ptr<Constraint> form,
-               context.constraints.for_chat(request, prompt.in_thoughts));
+               context.constraints.for_chat(request, prompt.thoughts));
   // Where a form is complete nothing but the end is allowed.
   if (form) options.ignore_eos = false;
 
@@ -117,7 +120,7 @@ ApiResult<ChatPlan> plan_chat(ApiContext& context, ChatRequest& request, const s
     SLIP_API_TRY(choice.request, plan_request(context, prompt, options, salt));
     choice.request.sampling.seed += uint64_t(i);
     if (form) choice.request.constraint = form->clone();
-    choice.parser = parser_for(request, prompt.in_thoughts);
+    choice.parser = parser_for(context, request, prompt.thoughts);
     choice.shares_prompt = i > 0;
     plan.choices.push_back(std::move(choice));
   }

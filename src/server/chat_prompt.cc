@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "server/chat_messages.h"
-#include "text/reasoning.h"
 
 namespace slip {
 namespace {
@@ -20,13 +19,6 @@ std::string cut_behind(std::string rendered, std::string_view final_content) {
   return rendered;
 }
 
-bool has_open_thoughts(std::string_view text) {
-  const size_t open = text.rfind("<think>");
-  if (open == std::string_view::npos) return false;
-  const size_t closed = text.rfind("</think>");
-  return closed == std::string_view::npos || closed < open;
-}
-
 ApiError refused_by_template(const std::string& message) {
   return bad_request(cat("the chat template refused the messages: ", message), "messages");
 }
@@ -34,7 +26,10 @@ ApiError refused_by_template(const std::string& message) {
 }  // namespace
 
 PromptWriter::PromptWriter(const ServedModel& model, bool strict_template)
-    : model_(model), strict_template_(strict_template), guard_(*model.tokenizer) {}
+    : model_(model),
+      strict_template_(strict_template),
+      guard_(*model.tokenizer),
+      format_(output_format_of(*model.tokenizer)) {}
 
 ApiResult<std::string> PromptWriter::render(const ChatRequest& request) const {
   if (!model_.chat_template)
@@ -65,25 +60,34 @@ ApiResult<std::string> PromptWriter::render(const ChatRequest& request) const {
                     text_member(out.messages.back().get_object(), "content"));
 }
 
+Thoughts PromptWriter::thoughts_behind(const ChatRequest& request, std::string_view prompt) const {
+  if (ends_in_thoughts(format_, prompt)) return Thoughts::begun;
+  if (request.continue_final_message) {
+    const Json* content = request.messages.back().get_object().if_contains("content");
+    if (content && content->is_string() && has_open_thoughts(format_, content->get_string()))
+      return Thoughts::begun;
+  }
+  const Json* wanted = request.template_flags.if_contains("enable_thinking");
+  const bool thinks = wanted && wanted->is_bool() && wanted->get_bool();
+  return thinks && format_.thoughts_anywhere ? Thoughts::may_begin : Thoughts::none;
+}
+
 ApiResult<Prompt> PromptWriter::write(const ChatRequest& request) const {
   SLIP_API_TRY(const std::string text, render(request));
   Prompt prompt;
   prompt.field = "messages";
   prompt.ids = guard_.encode(text);
+  model_.tokenizer->add_bos(prompt.ids);
   prompt.message_ends = message_ends(prompt.ids);
-  prompt.in_thoughts = ends_in_thoughts(text);
-  if (request.continue_final_message) {
-    const Json& last = request.messages.back();
-    const Json* content = last.get_object().if_contains("content");
-    prompt.in_thoughts = prompt.in_thoughts || (content && content->is_string() &&
-                                                has_open_thoughts(content->get_string()));
-  }
+  prompt.thoughts = thoughts_behind(request, text);
   if (prompt.ids.empty()) return bad_request("the prompt is empty", "messages");
   return prompt;
 }
 
 Prompt PromptWriter::raw(std::string_view text) const {
-  return raw(model_.tokenizer->encode(text));
+  std::vector<int32_t> ids = model_.tokenizer->encode(text);
+  model_.tokenizer->add_bos(ids);
+  return raw(std::move(ids));
 }
 
 Prompt PromptWriter::raw(std::vector<int32_t> ids) const {

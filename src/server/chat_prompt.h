@@ -10,6 +10,8 @@
 #include "server/api.h"
 #include "server/chat_request.h"
 #include "server/chat_special_tokens.h"
+#include "text/output_format.h"
+#include "text/reasoning.h"
 
 namespace slip {
 
@@ -17,7 +19,7 @@ struct Prompt {
   std::vector<int32_t> ids;
   std::string_view field;             // of the request that it was made from
   std::vector<int64_t> message_ends;  // as in Request
-  bool in_thoughts = false;           // the answer begins with reasoning
+  Thoughts thoughts = Thoughts::none;
 };
 
 class PromptWriter {
@@ -37,11 +39,13 @@ class PromptWriter {
 
  private:
   ApiResult<std::string> render(const ChatRequest& request) const;
+  Thoughts thoughts_behind(const ChatRequest& request, std::string_view prompt) const;
   std::vector<int64_t> message_ends(const std::vector<int32_t>& ids) const;
 
   const ServedModel& model_;
   bool strict_template_;
   SpecialTokenGuard guard_;
+  const OutputFormat& format_;
 };
 
 }  // namespace slip

@@ -4,29 +4,36 @@
 #include <utility>
 
 #include "base/check.h"
+#include "text/output_format.h"
 
 namespace slip {
 namespace {
 
 // What Qwen3's makers let the model read when its time is up, in fewer words: an abrupt end makes
 // it go on thinking in the answer.
-constexpr std::string_view kClosingWords = "\n\nTime to answer.\n</think>\n\n";
+constexpr std::string_view kClosingWords = "\n\nTime to answer.\n";
 
 }  // namespace
 
-ThinkingBudget::ThinkingBudget(const Tokenizer& tokenizer, int64_t tokens,
+ThinkingBudget::ThinkingBudget(const Tokenizer& tokenizer, Thoughts thoughts, int64_t tokens,
                                std::unique_ptr<Constraint> then)
-    : left_(std::max<int64_t>(tokens, 0)), then_(std::move(then)), one_(tokenizer.vocab_size()) {
+    : begun_(thoughts == Thoughts::begun),
+      left_(std::max<int64_t>(tokens, 0)),
+      then_(std::move(then)),
+      one_(tokenizer.vocab_size()) {
   Ending ending;
-  ending.close = tokenizer.encode(kClosingWords);
-  for (const std::string_view tag : {"</think>", "<tool_call>"})
+  const OutputFormat& format = output_format_of(tokenizer);
+  ending.close = tokenizer.encode(cat(kClosingWords, format.thoughts_close, format.after_thoughts));
+  for (const std::string_view tag : {format.thoughts_close, format.call_open})
     if (const auto id = tokenizer.find(tag)) ending.natural.push_back(*id);
+  ending.open = tokenizer.find(format.thoughts_open);
   ending.vocabulary = tokenizer.vocab_size();
   ending_ = std::make_shared<const Ending>(std::move(ending));
 }
 
 ThinkingBudget::ThinkingBudget(const ThinkingBudget& other)
     : ending_(other.ending_),
+      begun_(other.begun_),
       left_(other.left_),
       at_(other.at_),
       then_(other.then_ ? other.then_->clone() : nullptr),
@@ -52,6 +59,10 @@ bool ThinkingBudget::free() const { return !closing() && (!then_ || then_->free(
 
 void ThinkingBudget::advance(int32_t id) {
   if (then_) then_->advance(id);
+  if (!begun_) {
+    begun_ = id == ending_->open;
+    return;
+  }
   if (left_ < 0) return;
   if (left_ == 0) {
     if (++at_ == ending_->close.size()) left_ = -1;

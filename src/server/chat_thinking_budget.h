@@ -1,21 +1,24 @@
-// Ends a model's thoughts after a number of tokens: the tokens of </think> are then the only ones
+// Ends a model's thoughts after a number of tokens: those of the closing tag are then the only ones
 // allowed, and the answer goes on from there.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "grammar/constraint.h"
+#include "text/reasoning.h"
 #include "text/tokenizer.h"
 
 namespace slip {
 
 class ThinkingBudget final : public Constraint {
  public:
-  // For an answer that begins inside thoughts. `then` (null: free text) sees all tokens, those of
-  // the thoughts too, and leaves them free.
-  ThinkingBudget(const Tokenizer& tokenizer, int64_t tokens, std::unique_ptr<Constraint> then);
+  // For an answer that begins with thoughts, or may. `then` (null: free text) sees all tokens,
+  // those of the thoughts too, and leaves them free.
+  ThinkingBudget(const Tokenizer& tokenizer, Thoughts thoughts, int64_t tokens,
+                 std::unique_ptr<Constraint> then);
 
   bool allows(int32_t id) override;
   const TokenSet& allowed() override;
@@ -28,13 +31,15 @@ class ThinkingBudget final : public Constraint {
   struct Ending {
     std::vector<int32_t> close;    // the tokens of the closing words
     std::vector<int32_t> natural;  // any of these tokens ends thoughts by itself
+    std::optional<int32_t> open;   // this token begins them
     int32_t vocabulary;
   };
   ThinkingBudget(const ThinkingBudget& other);
 
-  bool closing() const { return left_ == 0 && at_ < ending_->close.size(); }
+  bool closing() const { return begun_ && left_ == 0 && at_ < ending_->close.size(); }
 
   std::shared_ptr<const Ending> ending_;
+  bool begun_;
   int64_t left_;   // tokens of thought; -1: the thoughts are over
   size_t at_ = 0;  // how much of the ending is written
   std::unique_ptr<Constraint> then_;

@@ -29,6 +29,9 @@ class Memory {
   // Whether the host may read and write these bytes itself, at any time between operations.
   virtual bool on_host() const = 0;
 
+  // Whether a GPU takes this from the host's memory, having none of its own.
+  virtual bool is_taken_from_host() const { return false; }
+
   // Bytes that could be allocated now without pushing anything out.
   virtual uint64_t free_bytes() const = 0;
 

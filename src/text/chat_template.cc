@@ -102,19 +102,24 @@ Result<ChatTemplate> ChatTemplate::from_text(std::string text, const std::string
   return ChatTemplate(std::move(parsed));
 }
 
-Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& model_dir) {
+Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& model_dir,
+                                        const OutputFormat& format) {
   const std::filesystem::path config_path = model_dir / "tokenizer_config.json";
   SLIP_TRY(const JsonObject config, read_tokenizer_config(config_path));
   const std::filesystem::path template_path = model_dir / "chat_template.jinja";
   std::error_code ignored;
   const bool own_file = std::filesystem::exists(template_path, ignored);
   TemplateTexts texts;
+  std::string source = "chat_template";
   if (own_file) {
+    source = "chat_template.jinja";
     SLIP_TRY(texts.standard, read_text_file(template_path, kMaxTemplateBytes));
+  } else if (!config.contains("chat_template") && !format.fallback_template.empty()) {
+    source = "the built-in chat template";
+    texts.standard = format.fallback_template;
   } else {
     SLIP_TRY(texts, read_config_template(config, config_path.string()));
   }
-  const std::string source = own_file ? "chat_template.jinja" : "chat_template";
   SLIP_TRY(ChatTemplate result, from_text(std::move(texts.standard), source));
   if (texts.with_tools) {
     SLIP_TRY(result.with_tools_,

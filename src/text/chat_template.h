@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "text/jinja.h"
+#include "text/output_format.h"
 
 namespace slip {
 
@@ -17,9 +18,11 @@ class ChatTemplate {
   static Result<ChatTemplate> from_text(std::string text, const std::string& source);
 
   // chat_template.jinja, or "chat_template" in tokenizer_config.json: a text, or a list of named
-  // ones of which "default" and "tool_use" matter. The special tokens of tokenizer_config.json
-  // become variables (bos_token, eos_token, ...).
-  static Result<ChatTemplate> load(const std::filesystem::path& model_dir);
+  // ones of which "default" and "tool_use" matter; where there is neither, what the format of the
+  // model's output suggests. The special tokens of tokenizer_config.json become variables
+  // (bos_token, eos_token, ...).
+  static Result<ChatTemplate> load(const std::filesystem::path& model_dir,
+                                   const OutputFormat& format = kQwenOutput);
 
   struct Request {
     JsonArray messages;

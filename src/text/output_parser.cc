@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
-#include "text/reasoning.h"
 #include "text/tool_calls_scan.h"
 
 namespace slip {
 
-OutputParser::OutputParser(bool starts_in_reasoning, const JsonArray& tools, Calls calls)
-    : mode_(starts_in_reasoning ? Mode::reasoning : Mode::start), meaning_(calls), calls_(tools) {}
+OutputParser::OutputParser(const OutputFormat& format, bool starts_in_reasoning,
+                           const JsonArray& tools, Calls calls)
+    : format_(&format), meaning_(calls), calls_(make_tool_call_parser(format, tools)) {
+  if (starts_in_reasoning) begin_reasoning(ThoughtsOpenedBy::prompt);
+}
 
 std::vector<OutputEvent> OutputParser::feed(std::string_view new_text) {
   pending_.erase(0, at_);
@@ -20,7 +22,7 @@ std::vector<OutputEvent> OutputParser::feed(std::string_view new_text) {
 std::vector<OutputEvent> OutputParser::finish() {
   std::vector<OutputEvent> events = run(true);
   // White space alone is no answer when there were thoughts or calls.
-  const bool worth_keeping = has_content_ || (!had_reasoning_ && calls_.calls() == 0);
+  const bool worth_keeping = has_content_ || (!had_reasoning_ && calls_->calls() == 0);
   if (worth_keeping)
     add_event(events, {OutputEvent::Kind::content, std::exchange(held_blanks_, "")});
   return events;
@@ -42,50 +44,72 @@ std::vector<OutputEvent> OutputParser::run(bool final) {
 
 // Some models open their thoughts themselves, as the first thing they write.
 bool OutputParser::run_start(bool final) {
-  static constexpr std::string_view kThink = "<think>";
   const size_t blanks = leading_blanks(rest());
-  const Match match = starts_with_any(rest().substr(blanks), {kThink}, final);
+  const Match match = starts_with_any(rest().substr(blanks), {format_->thoughts_open}, final);
   if (match == Match::undecided) return false;
-  if (match == Match::yes) at_ += blanks + kThink.size();
-  mode_ = match == Match::yes ? Mode::reasoning : Mode::content;
+  mode_ = Mode::content;
+  if (match == Match::yes) {
+    at_ += blanks + format_->thoughts_open.size();
+    begin_reasoning(ThoughtsOpenedBy::model);
+  }
   return true;
 }
 
+void OutputParser::begin_reasoning(ThoughtsOpenedBy by) {
+  mode_ = Mode::reasoning;
+  title_of_ = by;
+}
+
 bool OutputParser::run_reasoning(bool final, std::vector<OutputEvent>& events) {
-  const ReasoningPiece piece = next_reasoning(rest(), final);
   had_reasoning_ = true;
+  if (title_of_) {
+    const ThoughtsTitle title = match_title(*format_, rest(), *title_of_, final);
+    if (!title.decided) return false;
+    title_of_.reset();
+    at_ += title.length;
+  }
+  const ReasoningPiece piece = next_reasoning(*format_, rest(), final);
   add_event(events, {OutputEvent::Kind::reasoning, std::string(rest().substr(0, piece.length))});
   at_ += piece.length + piece.skip;
   if (piece.ended) {
     mode_ = Mode::content;
     trim_ = Trim::newlines;
+  } else if (piece.skip > 0) {
+    title_of_ = ThoughtsOpenedBy::model;
   }
   return piece.ended || piece.skip > 0;
 }
 
 bool OutputParser::run_content(bool final, std::vector<OutputEvent>& events) {
-  static const Tags kAll = {"</think>", "<tool_call>", "<function=", "</tool_call>"};
-  static const Tags kNoCalls = {"</think>"};
-  const Tags tags = meaning_ == Calls::parsed ? kAll : kNoCalls;
+  const Tags all = {format_->thoughts_close, format_->thoughts_open, format_->call_open,
+                    format_->bare_call, format_->call_close};
+  const Tags no_calls = {format_->thoughts_close, format_->thoughts_open};
+  const Tags tags = meaning_ == Calls::parsed ? all : no_calls;
   const FoundTag found = find_first_tag(rest(), tags);
   const bool none = found.tag.empty();
   const size_t length = none && !final ? undecided_from(rest(), tags) : found.at;
   emit_content(rest().substr(0, length), events);
   at_ += length;
   if (none) return false;
-  if (found.tag == "<tool_call>" || found.tag == "<function=") {
+  if (found.tag == format_->call_open || found.tag == format_->bare_call) {
     mode_ = Mode::tool_call;
     return true;
   }
-  // A second </think> is never meant to be seen; a </tool_call> only if no call came before it.
-  if (found.tag == "</tool_call>" && calls_.calls() == 0) emit_content(found.tag, events);
   at_ += found.tag.size();
+  if (found.tag == format_->thoughts_open && format_->thoughts_anywhere) {
+    begin_reasoning(ThoughtsOpenedBy::model);
+    return true;
+  }
+  // A second end of thoughts is never meant to be seen; the end of a call only if none came before.
+  const bool is_seen = found.tag == format_->thoughts_open ||
+                       (found.tag == format_->call_close && calls_->calls() == 0);
+  if (is_seen) emit_content(found.tag, events);
   return true;
 }
 
 bool OutputParser::run_tool_call(bool final, std::vector<OutputEvent>& events) {
   std::vector<OutputEvent> call_events;
-  const ToolCallParser::Progress progress = calls_.advance(rest(), final, call_events);
+  const ToolCallParser::Progress progress = calls_->advance(rest(), final, call_events);
   if (!call_events.empty()) held_blanks_.clear();
   for (OutputEvent& event : call_events) add_event(events, std::move(event));
   at_ += progress.consumed;
@@ -94,7 +118,8 @@ bool OutputParser::run_tool_call(bool final, std::vector<OutputEvent>& events) {
     case ToolCallParser::Status::in_call: return true;
     case ToolCallParser::Status::not_a_call: {
       // The text is kept: its tag is content, and what follows may be anything.
-      const std::string_view tag = rest().starts_with("<tool_call>") ? "<tool_call>" : "<function=";
+      const std::string_view tag =
+          rest().starts_with(format_->call_open) ? format_->call_open : format_->bare_call;
       emit_content(tag, events);
       at_ += tag.size();
       mode_ = Mode::content;
@@ -103,7 +128,7 @@ bool OutputParser::run_tool_call(bool final, std::vector<OutputEvent>& events) {
     case ToolCallParser::Status::done:
       mode_ = Mode::content;
       trim_ = Trim::blanks;
-      emit_content(calls_.take_stray_text(), events);
+      emit_content(calls_->take_stray_text(), events);
       return true;
   }
   unreachable("ToolCallParser::Status");

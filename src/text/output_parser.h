@@ -2,11 +2,16 @@
 // joined result does not depend on how the text was cut into pieces.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json.h"
+#include "text/output_event.h"
+#include "text/output_format.h"
+#include "text/reasoning.h"
 #include "text/tool_calls.h"
 
 namespace slip {
@@ -16,9 +21,10 @@ class OutputParser {
   // For those who offered no tools, what looks like a call of one is content.
   enum class Calls { parsed, as_content };
 
-  // `starts_in_reasoning`: the prompt ended with an open <think>. The schemas of `tools` decide
-  // which type a tool call's values get.
-  OutputParser(bool starts_in_reasoning, const JsonArray& tools, Calls calls = Calls::parsed);
+  // `format` must outlive this. `starts_in_reasoning`: the prompt ended inside the model's
+  // thoughts. The schemas of `tools` decide which type a tool call's values get.
+  OutputParser(const OutputFormat& format, bool starts_in_reasoning, const JsonArray& tools,
+               Calls calls = Calls::parsed);
 
   // Text that could still turn out to be a tag, or white space before a tool call, is held back.
   std::vector<OutputEvent> feed(std::string_view new_text);
@@ -39,13 +45,16 @@ class OutputParser {
   bool run_reasoning(bool final, std::vector<OutputEvent>& events);
   bool run_content(bool final, std::vector<OutputEvent>& events);
   bool run_tool_call(bool final, std::vector<OutputEvent>& events);
+  void begin_reasoning(ThoughtsOpenedBy by);
   void emit_content(std::string_view text, std::vector<OutputEvent>& events);
   std::string_view rest() const { return std::string_view(pending_).substr(at_); }
 
-  Mode mode_;
+  const OutputFormat* format_;
+  Mode mode_ = Mode::start;
   Calls meaning_;
-  ToolCallParser calls_;
-  std::string pending_;  // text not yet decided begins at at_
+  std::unique_ptr<ToolCallParser> calls_;
+  std::optional<ThoughtsOpenedBy> title_of_;  // thoughts whose title may come
+  std::string pending_;                       // text not yet decided begins at at_
   size_t at_ = 0;
   Trim trim_ = Trim::nothing;  // what the next content loses at its front
   std::string held_blanks_;    // white space at the end of content; dropped before a tool call

@@ -1,9 +1,11 @@
-// Where a model's reasoning ends. The prompt of a thinking model ends with <think>, so that its
-// output begins inside.
+// Where a model's reasoning begins and ends.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
+
+#include "text/output_format.h"
 
 namespace slip {
 
@@ -13,12 +15,34 @@ struct ReasoningPiece {
   bool ended = false;  // what follows is content
 };
 
-// Takes the next piece off `text`. </think> ends reasoning, and so does <tool_call>, which is left
-// for the tool-call parser: models call tools from inside their thoughts. A stray <think> is
-// skipped. A tag that may still be incomplete is left unless `final`.
-ReasoningPiece next_reasoning(std::string_view text, bool final);
+// Takes the next piece off `text`. The closing tag ends reasoning, and so does the beginning of a
+// tool call, which is left for its parser: models call tools from inside their thoughts. A stray
+// opening tag is skipped. A tag that may still be incomplete is left unless `final`.
+ReasoningPiece next_reasoning(const OutputFormat& format, std::string_view text, bool final);
+
+// Who wrote the opening tag of thoughts, and so what may stand in front of them.
+enum class ThoughtsOpenedBy {
+  model,   // the name of the channel, whatever it is
+  prompt,  // the title that the prompt has already, once more
+};
+struct ThoughtsTitle {
+  bool decided = false;
+  size_t length = 0;  // bytes to leave out
+};
+ThoughtsTitle match_title(const OutputFormat& format, std::string_view text, ThoughtsOpenedBy by,
+                          bool final);
+
+// Whether an answer begins with the model's thoughts.
+enum class Thoughts : uint8_t {
+  none,
+  begun,      // yes: the prompt has opened them
+  may_begin,  // the model may open them itself
+};
 
 // Whether a prompt ends inside the model's thoughts: the answer then begins with them.
-bool ends_in_thoughts(std::string_view prompt);
+bool ends_in_thoughts(const OutputFormat& format, std::string_view prompt);
+
+// The same for text that goes on behind the opening tag.
+bool has_open_thoughts(const OutputFormat& format, std::string_view text);
 
 }  // namespace slip

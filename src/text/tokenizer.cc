@@ -32,6 +32,10 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, AddedTokens added)
   return std::move(state.ids);
 }
 
+void Tokenizer::add_bos(std::vector<int32_t>& prompt) const {
+  if (bos_ && (prompt.empty() || prompt.front() != *bos_)) prompt.insert(prompt.begin(), *bos_);
+}
+
 void Tokenizer::encode_normalised(std::string_view text, EncodeState& state) const {
   for (size_t pos = 0; pos < text.size();) {
     const size_t end = pre_tokenizer_.piece_end(text, pos);

@@ -1,5 +1,5 @@
 // Text to token ids and back, as a model's tokenizer.json says. The ids are those of Hugging Face's
-// tokenizers without automatic special tokens (no BOS: chat templates write it).
+// tokenizers without automatic special tokens.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,10 @@ class Tokenizer {
   std::vector<int32_t> encode(std::string_view text,
                               AddedTokens added = AddedTokens::kRecognise) const;
 
+  // Puts the token that begins every text (BOS) in front of a prompt, if the model has one and the
+  // prompt does not begin with it: chat templates write it themselves, and twice is wrong.
+  void add_bos(std::vector<int32_t>& prompt) const;
+
   // Bytes that make no UTF-8 become U+FFFD; ids without a token become nothing.
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
 
@@ -62,7 +66,9 @@ class Tokenizer {
 
   Tokenizer() = default;
 
-  static Result<Tokenizer> build(const Json& tokenizer, const Json& added_tokens_decoder);
+  // `config` is tokenizer_config.json, maybe empty.
+  static Result<Tokenizer> build(const Json& tokenizer, const JsonObject& config);
+  Status find_bos(const JsonObject& tokenizer, const JsonObject& config);
   Status add_tokens(const std::vector<AddedToken>& tokens, TokenContents& contents);
   void store_bytes(const TokenContents& contents, const TokenDecoder& decoder);
 
@@ -77,6 +83,7 @@ class Tokenizer {
   AddedTokenMatcher raw_matcher_;         // tokens looked for in the text as given
   AddedTokenMatcher normalised_matcher_;  // tokens looked for after normalisation
   TokenTable added_ids_;
+  std::optional<int32_t> bos_;  // written in front of every text
 
   std::string bytes_;              // what all tokens stand for, by id
   std::vector<size_t> byte_ends_;  // [ids]: where each token's bytes end

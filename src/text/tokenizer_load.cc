@@ -47,11 +47,35 @@ Status append_decoder_tokens(const Json& json, std::vector<AddedToken>& known) {
   return {};
 }
 
+// "<bos>", or {"content": "<bos>", ...}.
+std::optional<std::string_view> token_name(const Json& json) {
+  const Json* name = &json;
+  if (json.is_object()) name = find_field(json.get_object(), "content");
+  if (!name || !name->is_string()) return std::nullopt;
+  return view_of(name->get_string());
+}
+
+// What a post-processor, {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<bos>",
+// ...}}, {"Sequence": ...}], ...} or a Sequence with one, writes before a text.
+std::optional<std::string_view> first_special_token(const Json& json) {
+  if (!json.is_object()) return std::nullopt;
+  if (const Json& list = field_or_null(json.get_object(), "processors"); list.is_array())
+    for (const Json& one : list.get_array())
+      if (const auto found = first_special_token(one)) return found;
+  const Json& single = field_or_null(json.get_object(), "single");
+  if (!single.is_array() || single.get_array().empty()) return std::nullopt;
+  const Json& first = single.get_array()[0];
+  const Json* special =
+      first.is_object() ? find_field(first.get_object(), "SpecialToken") : nullptr;
+  if (!special || !special->is_object()) return std::nullopt;
+  return token_name(field_or_null(special->get_object(), "id"));
+}
+
 }  // namespace
 
 Result<Tokenizer> Tokenizer::from_json(std::string_view json_text, const std::string& source) {
   SLIP_TRY(const Json json, parse_json(json_text, source));
-  Result<Tokenizer> tokenizer = build(json, kNull);
+  Result<Tokenizer> tokenizer = build(json, {});
   if (!tokenizer.ok()) return std::move(tokenizer).failure().in(source);
   return tokenizer;
 }
@@ -60,7 +84,7 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_dir) {
   const std::filesystem::path path = model_dir / "tokenizer.json";
   SLIP_TRY(const std::string text, read_text_file(path));
   SLIP_TRY(const Json json, parse_json(text, path.string()));
-  Json config;
+  Json config = JsonObject();
   const std::filesystem::path config_path = model_dir / "tokenizer_config.json";
   std::error_code ignored;
   if (std::filesystem::exists(config_path, ignored)) {
@@ -68,14 +92,12 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_dir) {
     SLIP_TRY(config, parse_json(config_text, config_path.string()));
     if (!config.is_object()) return error(config_path.string(), ": must be an object");
   }
-  Result<Tokenizer> tokenizer =
-      build(json, config.is_object() ? field_or_null(config.get_object(), "added_tokens_decoder")
-                                     : kNull);
+  Result<Tokenizer> tokenizer = build(json, config.get_object());
   if (!tokenizer.ok()) return std::move(tokenizer).failure().in(path.string());
   return tokenizer;
 }
 
-Result<Tokenizer> Tokenizer::build(const Json& json, const Json& added_tokens_decoder) {
+Result<Tokenizer> Tokenizer::build(const Json& json, const JsonObject& config) {
   SLIP_TRY(const JsonObject* object, require_object(json, "a tokenizer"));
   const Json* model = find_field(*object, "model");
   if (!model) return error("\"model\" is missing");
@@ -93,11 +115,29 @@ Result<Tokenizer> Tokenizer::build(const Json& json, const Json& added_tokens_de
 
   SLIP_TRY(std::vector<AddedToken> added,
            read_added_tokens(field_or_null(*object, "added_tokens")));
-  SLIP_TRY_STATUS(append_decoder_tokens(added_tokens_decoder, added));
+  SLIP_TRY_STATUS(append_decoder_tokens(field_or_null(config, "added_tokens_decoder"), added));
   tokenizer.flags_.resize(contents.size());
   SLIP_TRY_STATUS(tokenizer.add_tokens(added, contents));
+  SLIP_TRY_STATUS(tokenizer.find_bos(*object, config));
   tokenizer.store_bytes(contents, decoder);
   return tokenizer;
+}
+
+Status Tokenizer::find_bos(const JsonObject& tokenizer, const JsonObject& config) {
+  std::optional<std::string_view> name =
+      first_special_token(field_or_null(tokenizer, "post_processor"));
+  if (find_field(config, "add_bos_token")) {
+    SLIP_TRY(const bool wanted, read_flag(config, "add_bos_token", false));
+    const std::optional<std::string_view> configured =
+        token_name(field_or_null(config, "bos_token"));
+    if (!wanted) name.reset();
+    if (wanted && configured) name = configured;
+  }
+  if (!name) return {};
+  bos_ = find(*name);
+  if (!bos_)
+    return error("the token \"", *name, "\" that begins every text is not in the vocabulary");
+  return {};
 }
 
 Status Tokenizer::add_tokens(const std::vector<AddedToken>& tokens, TokenContents& contents) {

@@ -192,20 +192,43 @@ Status CheckpointSource::read_rows(const MatrixRows& rows, const Weight& plain) 
   SLIP_TRY(const PlainMatrix matrix, find_plain(rows.module, rows.whole.out, rows.whole.in));
   const size_t before = plain.values.bytes() / size_t(plain.info.out) * size_t(rows.first);
   const auto data = matrix.tensor->data.subspan(matrix.offset + before, plain.values.bytes());
-  std::memcpy(plain.values.data, data.data(), data.size());
-  checkpoint_.drop_pages(*matrix.tensor, data);
+  // A piece is on its way from the disk while the one before it is copied.
+  constexpr size_t kPiece = size_t{8} << 20;
+  checkpoint_.read_ahead(*matrix.tensor, data.first(std::min(kPiece, data.size())));
+  for (size_t at = 0; at < data.size(); at += kPiece) {
+    const auto rest = data.subspan(at);
+    if (rest.size() > kPiece)
+      checkpoint_.read_ahead(*matrix.tensor,
+                             rest.subspan(kPiece, std::min(kPiece, rest.size() - kPiece)));
+    const auto piece = rest.first(std::min(kPiece, rest.size()));
+    std::memcpy(plain.values.data + at, piece.data(), piece.size());
+    drop_pages(*matrix.tensor, piece);
+  }
   return {};
+}
+
+void CheckpointSource::drop_pages(const StoredTensor& tensor,
+                                  std::span<const std::byte> part) const {
+  checkpoint_.drop_pages(tensor, part, page_cache_);
+}
+
+std::span<const std::byte> CheckpointSource::mapped(const std::string& module,
+                                                    const WeightInfo& info) {
+  const Result<PlainMatrix> matrix = find_plain(module, info.out, info.in);
+  if (!matrix.ok()) return {};
+  return matrix.value().tensor->data.subspan(matrix.value().offset, plain_value_bytes(info));
 }
 
 Status CheckpointSource::read_int4(const std::string& module, const Weight& plain) {
   const StoredTensor& qweight = *checkpoint_.find(module + ".qweight");
   const StoredTensor& scales = *checkpoint_.find(module + ".scales");
   const StoredTensor& qzeros = *checkpoint_.find(module + ".qzeros");
+  for (const StoredTensor* tensor : {&qweight, &scales, &qzeros})
+    checkpoint_.read_ahead(*tensor, tensor->data);
   Status unpacked = unpack_gptq({qweight.data, scales.data, qzeros.data}, plain);
   if (!unpacked.ok())
     return std::move(unpacked).failure().in(cat(qweight.path().string(), ": tensor ", module));
-  for (const StoredTensor* tensor : {&qweight, &scales, &qzeros})
-    checkpoint_.drop_pages(*tensor, tensor->data);
+  for (const StoredTensor* tensor : {&qweight, &scales, &qzeros}) drop_pages(*tensor, tensor->data);
   return {};
 }
 
@@ -215,6 +238,7 @@ Status CheckpointSource::read_fp8(const std::string& module, const Weight& plain
   const DType scale_type = scales.type == StoredType::bf16  ? DType::bf16
                            : scales.type == StoredType::f16 ? DType::f16
                                                             : DType::f32;
+  checkpoint_.read_ahead(weight, weight.data);
   Status status = check_fp8_codes(weight.data, plain.info.in);
   if (!status.ok())
     return std::move(status).failure().in(cat(weight.path().string(), ": tensor ", weight.name));
@@ -222,7 +246,7 @@ Status CheckpointSource::read_fp8(const std::string& module, const Weight& plain
   if (!status.ok())
     return std::move(status).failure().in(cat(scales.path().string(), ": tensor ", scales.name));
   std::memcpy(plain.values.data, weight.data.data(), weight.data.size());
-  checkpoint_.drop_pages(weight, weight.data);
+  drop_pages(weight, weight.data);
   return {};
 }
 

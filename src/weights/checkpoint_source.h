@@ -27,10 +27,12 @@ class CheckpointSource : public WeightSource {
   Result<WeightInfo> describe(const std::string& module, int64_t out, int64_t in) override;
   Status read(const std::string& module, const Weight& plain) override;
   Status read_rows(const MatrixRows& rows, const Weight& plain) override;
+  std::span<const std::byte> mapped(const std::string& module, const WeightInfo& info) override;
   Status read_vector(const std::string& name, const Shape& shape, std::span<float> values) override;
   std::optional<std::string> missing_matrix(const std::string& module) const override;
   bool has_vector(const std::string& name) const override;
   Status check_all_used() override;
+  void spare_page_cache() override { page_cache_ = MappedFile::PageCache::drop; }
 
  private:
   // A 2-D matrix, or one expert's row range of a fused 3-D tensor.
@@ -45,8 +47,10 @@ class CheckpointSource : public WeightSource {
   Status read_int4(const std::string& module, const Weight& plain);
   Status read_fp8(const std::string& module, const Weight& plain);
   const StoredTensor* use(const std::string& name);
+  void drop_pages(const StoredTensor& tensor, std::span<const std::byte> part) const;
 
   const Checkpoint& checkpoint_;
+  MappedFile::PageCache page_cache_ = MappedFile::PageCache::keep;
   std::vector<std::string> ignored_prefixes_;
   std::mutex mutex_;  // guards used_
   std::set<std::string, std::less<>> used_;

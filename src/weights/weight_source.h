@@ -34,6 +34,13 @@ class WeightSource {
   // a large one need not hold all of it. Called from several threads at once.
   virtual Status read_rows(const MatrixRows& rows, const Weight& plain) = 0;
 
+  // The machine has one memory for the GPU and the host: what was read must not stay in the page
+  // cache, where it would take room from the weights made of it.
+  virtual void spare_page_cache() {}
+
+  // Where the source keeps a 16- or 32-bit matrix in memory, row after row; empty if nowhere.
+  virtual std::span<const std::byte> mapped(const std::string&, const WeightInfo&) { return {}; }
+
   // Fills `values` from the tensor `name` of the given shape, widened to f32.
   virtual Status read_vector(const std::string& name, const Shape& shape,
                              std::span<float> values) = 0;

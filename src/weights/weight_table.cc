@@ -36,6 +36,10 @@ void WeightTable::add_transposed(std::string name, const Shape& stored, View* in
   vectors_.push_back({.name = std::move(name), .shape = stored, .into = into, .transposed = true});
 }
 
+void WeightTable::add_rows(std::string module, int64_t rows, int64_t columns, RowTable* into) {
+  tables_.push_back({std::move(module), rows, columns, into});
+}
+
 std::vector<std::string> WeightTable::missing(const WeightSource& source) const {
   std::vector<std::string> names;
   for (const Linear& linear : linears_)
@@ -43,6 +47,9 @@ std::vector<std::string> WeightTable::missing(const WeightSource& source) const 
       names.push_back(std::move(*name));
   for (const Vector& vector : vectors_)
     if (!source.has_vector(vector.name)) names.push_back(vector.name);
+  for (const Rows& table : tables_)
+    if (std::optional<std::string> name = source.missing_matrix(table.module))
+      names.push_back(std::move(*name));
   return names;
 }
 
@@ -66,7 +73,16 @@ Result<uint64_t> WeightTable::plan(WeightSource& source, const Ops& ops) {
     vector.bytes = size_t(vector.shape.count()) * sizeof(float);
     vector.offset = place(vector.bytes);
     placed_.push_back({vector.name, {WeightFormat::f32, 1, vector.shape.count(), 0}, vector.bytes});
+    // Small; that they can be read is part of the plan.
+    std::vector<float> values(size_t(vector.shape.count()));
+    SLIP_TRY_STATUS(source.read_vector(vector.name, vector.shape, values));
   }
+  for (const Rows& table : tables_) {
+    SLIP_TRY(const WeightInfo info, source.describe(table.module, table.rows, table.columns));
+    SLIP_TRY_STATUS(check_row_table(table.module, info));
+    placed_.push_back({table.module, info, 0});
+  }
+  SLIP_TRY_STATUS(source.check_all_used());
   return uint64_t(total_bytes_);
 }
 
@@ -111,10 +127,13 @@ Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& poo
                                  const LoadProgress& progress) {
   SLIP_TRY([[maybe_unused]] const uint64_t planned, plan(source, ops));
   Buffer storage(ops.memory(), total_bytes_, Pages::huge);
+  if (ops.memory().is_taken_from_host()) source.spare_page_cache();
 
   for (const Vector& vector : vectors_)
     SLIP_TRY_STATUS(load_vector(vector, source, ops.memory(), storage));
-  SLIP_TRY_STATUS(source.check_all_used());
+  for (const Rows& table : tables_) {
+    SLIP_TRY(*table.into, open_row_table(source, table.module, table.rows, table.columns));
+  }
 
   std::mutex mutex;  // guards `failure`, `done` and the progress callback
   std::optional<Error> failure;

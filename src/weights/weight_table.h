@@ -10,6 +10,7 @@
 #include "kernels/ops.h"
 #include "tensor/buffer.h"
 #include "weights/recoding.h"
+#include "weights/row_table.h"
 #include "weights/weight_source.h"
 
 namespace slip {
@@ -44,10 +45,15 @@ class WeightTable {
   // The transposed of a tensor that is stored as `stored` = [rows, ..., columns].
   void add_transposed(std::string name, const Shape& stored, View* into);
 
+  // A table [rows, columns] of which rows are looked up; it stays where the source has it, and
+  // takes no bytes of the buffer.
+  void add_rows(std::string module, int64_t rows, int64_t columns, RowTable* into);
+
   // Tensors of entries that the source does not have, one for each entry.
   std::vector<std::string> missing(const WeightSource& source) const;
 
-  // Finds every entry and its format; the bytes all of them will take, or what is wrong.
+  // Finds every entry and its format, and nothing that is none; the bytes all of them will take, or
+  // what is wrong.
   Result<uint64_t> plan(WeightSource& source, const Ops& ops);
 
   // Plans first, so that a bad checkpoint fails before gigabytes were read.
@@ -75,6 +81,12 @@ class WeightTable {
     size_t offset = 0, bytes = 0;
   };
 
+  struct Rows {
+    std::string module;
+    int64_t rows, columns;
+    RowTable* into;
+  };
+
   Status load_linear(const Linear& linear, WeightSource& source, Ops& ops, const Buffer& storage,
                      Buffer& scratch) const;
   Status load_vector(const Vector& vector, WeightSource& source, Memory& memory,
@@ -82,6 +94,7 @@ class WeightTable {
 
   std::vector<Linear> linears_;
   std::vector<Vector> vectors_;
+  std::vector<Rows> tables_;
   std::vector<PlacedWeight> placed_;
   size_t total_bytes_ = 0;
 };

@@ -62,7 +62,7 @@ Drafts of_the_engine(Engine& engine, std::span<const int32_t> ids) {
   Drafts found;
   for (int64_t slot = 0; slot + 1 < int64_t(ids.size()); ++slot) {
     EXPECT_TRUE(session.feed(ids.subspan(size_t(slot), 1)).ok());
-    MtpDrafter& drafter = *session.drafter();
+    Drafter& drafter = *session.drafter();
     std::span<float> logits = drafter.draft_after(ids[size_t(slot) + 1])->values();
     for (int64_t place = 0;; ++place) {
       const int32_t draft = best_token(logits);

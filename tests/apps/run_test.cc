@@ -85,9 +85,9 @@ TEST(AnswerPrinter, KeepsThoughtsApart) {
       {Kind::reasoning, "I th"}, {Kind::reasoning, "ink.\n"}, {Kind::content, "Yes."}};
   PrintStyle style;
   EXPECT_EQ(printed(style, events), "Yes.\n");
-  style.thoughts = Thoughts::tagged;
+  style.thoughts = ThoughtStyle::tagged;
   EXPECT_EQ(printed(style, events), "<think>\nI think.\n</think>\n\nYes.\n");
-  style.thoughts = Thoughts::dimmed;
+  style.thoughts = ThoughtStyle::dimmed;
   style.styles = Styles(true);
   EXPECT_EQ(printed(style, events), "\033[2mI think.\n\033[0m\nYes.\n");
   // Cut off inside: the style is ended all the same.
@@ -186,9 +186,9 @@ TEST(Inspect, TellsWhatTensorsAreFor) {
 }
 
 TEST(TalkingModel, SeesWhetherThePromptEndsInThoughts) {
-  EXPECT_TRUE(ends_in_thoughts("<|im_start|>assistant\n<think>\n"));
-  EXPECT_FALSE(ends_in_thoughts("<|im_start|>assistant\n<think>\n\n</think>\n\n"));
-  EXPECT_FALSE(ends_in_thoughts(""));
+  EXPECT_TRUE(ends_in_thoughts(kQwenOutput, "<|im_start|>assistant\n<think>\n"));
+  EXPECT_FALSE(ends_in_thoughts(kQwenOutput, "<|im_start|>assistant\n<think>\n\n</think>\n\n"));
+  EXPECT_FALSE(ends_in_thoughts(kQwenOutput, ""));
 }
 
 TEST(Completions, RefuseOtherShells) {

@@ -477,5 +477,71 @@ TEST(CacheDeathTest, StepsThatCannotBeAreBugs) {
   EXPECT_DEATH(cache.commit(id, 1), "certain rows cannot be rejected");
 }
 
+constexpr WindowKvSpec kWindow{.kv_heads = 2, .head_dim = 8, .window = 100};
+const std::vector<CacheSpec> kWindowSpecs = {kWindow, kKv, SharedKvSpec{0}, SharedKvSpec{1}};
+const CacheFormat kSteps{.kv = {KvCodec::f32, KvCodec::f32}, .record_rows = 5, .step_rows = 30};
+
+TEST(CacheCost, WindowsCostTheSameWhateverTheContext) {
+  const CacheCost cost = cache_cost(kWindowSpecs, kSteps);
+  EXPECT_EQ(cost.bytes_per_page, cache_cost(std::vector<CacheSpec>{kKv}, kF32).bytes_per_page);
+  // 129 positions may be needed at once; they may lie in four pages.
+  EXPECT_EQ(cost.bytes_per_sequence, 4 * uint64_t(kPageLen) * 2 * 2 * 8 * 4);
+  CacheFormat coded = kSteps;
+  coded.kv = kCoded.kv;
+  const CacheCost coded_cost = cache_cost(std::vector<CacheSpec>{kWindow}, coded);
+  EXPECT_EQ(coded_cost.bytes_per_sequence, cost.bytes_per_sequence / 2) << "windows stay bf16";
+  EXPECT_EQ(coded_cost.bytes_per_page, 0u);
+}
+
+TEST(Cache, LayersThatShareReadTheSameKeys) {
+  Cache cache(kWindowSpecs, kSteps, {.sequences = 2, .pages = 4});
+  EXPECT_EQ(cache.layer(2).kv.keys.data, cache.layer(0).kv.keys.data);
+  EXPECT_EQ(cache.layer(2).kv.ring_pages, 4);
+  EXPECT_EQ(cache.layer(3).kv.values.data, cache.layer(1).kv.values.data);
+  EXPECT_EQ(cache.bytes(), cache_cost(kWindowSpecs, kSteps).bytes(2, 2 * kPageLen));
+}
+
+// Every position that a row may see lies in another place than those a step writes, also after the
+// step was rejected.
+TEST(Cache, RingsKeepWhatRowsSee) {
+  Cache cache(kWindowSpecs, kSteps, {.sequences = 2, .pages = 20});
+  ASSERT_TRUE(cache.open().ok());
+  const SequenceId id = cache.open().value();
+  const KvPages& kv = cache.layer(0).kv;
+  std::vector<int64_t> holds(size_t(kv.keys.shape[0] * kPageLen), -1);
+  const auto place = [&](const Span& span, int64_t position) {
+    return size_t(kv.page_of(span, position, kPageLen) * kPageLen + position % kPageLen);
+  };
+  for (int64_t step = 0; cache.length(id) < 1000; ++step) {
+    const bool tentative = step % 2 == 1;
+    const int64_t rows = tentative ? 5 : 1 + step * 7 % 30;
+    const Span span =
+        cache.extend(id, rows, tentative ? Cache::Rows::tentative : Cache::Rows::certain).value();
+    EXPECT_EQ(place(span, span.start) / size_t(kv.ring_pages * kPageLen), 1u) << "its own slot";
+    for (int64_t p = span.start; p < span.start + rows; ++p) holds[place(span, p)] = p;
+    for (int64_t p = std::max<int64_t>(0, span.start - 99); p < span.start + rows; ++p)
+      ASSERT_EQ(holds[place(span, p)], p) << "in a step at " << span.start;
+    cache.commit(id, tentative ? step % 5 + 1 : rows);
+  }
+}
+
+TEST(Cache, ForkCopiesRings) {
+  Cache cache(kWindowSpecs, kSteps, {.sequences = 3, .pages = 8});
+  ASSERT_TRUE(cache.open().ok());
+  const SequenceId from = cache.open().value();
+  ASSERT_TRUE(cache.extend(from, 7, Cache::Rows::certain).ok());
+  cache.commit(from, 7);
+  const KvPages& kv = cache.layer(0).kv;
+  for (int64_t page = 0; page < kv.keys.shape[0]; ++page)
+    for (const View& view : {kv.keys, kv.values}) fill(view, page, 1, int(page) + 1);
+  const SequenceId to = cache.fork(from).value();
+  for (int64_t page = 0; page < kv.keys.shape[0]; ++page) {
+    const bool copied = page / kv.ring_pages == int64_t(to);
+    const int64_t original = copied ? page + (int64_t(from) - int64_t(to)) * kv.ring_pages : page;
+    for (const View& view : {kv.keys, kv.values})
+      EXPECT_TRUE(is_filled(view, page, 1, int(original) + 1)) << page;
+  }
+}
+
 }  // namespace
 }  // namespace slip

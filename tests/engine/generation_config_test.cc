@@ -41,6 +41,22 @@ TEST(GenerationDefaults, ReadsEveryField) {
   EXPECT_THAT(defaults.stop_ids, ElementsAre(5));
 }
 
+TEST(GenerationDefaults, SuppressedTokensAreOutOfReach) {
+  const GenerationDefaults defaults = read(R"({"suppress_tokens": [1, 4]})", "{}").value();
+  const std::vector<float> logits = {1.0f, 3.0f, 2.0f, -1.0f, 2.5f, 0.0f};
+  std::vector<float> greedy = logits;
+  EXPECT_EQ(Sampler(defaults.sampling, 6, 6).next(greedy), 2);
+  EXPECT_EQ(greedy[1], -std::numeric_limits<float>::infinity());
+  SamplingOptions random = defaults.sampling;
+  random.temperature = 50;
+  Sampler sampler(random, 6, 6);
+  for (int i = 0; i < 500; ++i) {
+    std::vector<float> copy = logits;
+    EXPECT_THAT(sampler.next(copy), testing::AllOf(testing::Ne(1), testing::Ne(4)));
+  }
+  EXPECT_FALSE(read(R"({"suppress_tokens": ["a"]})", "{}").ok());
+}
+
 TEST(GenerationDefaults, WithoutAFileDecodesGreedily) {
   const GenerationDefaults defaults = read(nullptr, R"({"eos_token_id": 7})").value();
   EXPECT_TRUE(defaults.sampling.greedy());

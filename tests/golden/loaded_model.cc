@@ -67,7 +67,7 @@ double log_sum_exp(std::span<const float> logits) {
 LoadedModel::LoadedModel(const std::filesystem::path& folder, const Backend& backend,
                          const LoadedOptions& options)
     : pool_(options.threads), ops_(backend.make(pool_)) {
-  const Result<ModelSource> source = ModelSource::open(folder);
+  const Result<ModelSource> source = ModelSource::open(folder, options.drafter);
   check(source.ok(), source.ok() ? "" : source.failure().message);
   EngineOptions engine;
   engine.memory.context = options.context;

@@ -20,6 +20,7 @@ struct Backend {
   std::unique_ptr<Ops> (*make)(ThreadPool& pool) = nullptr;
   // Rows of a step whose bits do not depend on the rows beside them; longer steps are prompts.
   int64_t invariant_rows = 1 << 20;
+  bool runs_gemma = true;  // Ops::honours_options()
 };
 inline std::ostream& operator<<(std::ostream& out, const Backend& backend) {
   return out << backend.name;
@@ -54,6 +55,7 @@ struct LoadedOptions {
   int64_t sequences = 1;
   int64_t checkpoints = 0;
   std::optional<int64_t> pages{};
+  std::filesystem::path drafter{};  // the folder of one with files of its own
 };
 
 class LoadedModel {
@@ -80,8 +82,7 @@ class LoadedModel {
   };
   Drafts drafts(std::span<const int32_t> ids);
 
- private:
-  // One row of the MTP layer at the slot of position `position`.
+  // One row of what drafts, at the slot of position `position`.
   struct DraftRow {
     int32_t next_id;
     int64_t position;
@@ -91,6 +92,7 @@ class LoadedModel {
   };
   void draft_row(const DraftRow& row, const Session& session);
 
+ private:
   ThreadPool pool_;
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Engine> engine_;

@@ -1,9 +1,9 @@
 // Three random Qwen3.5 checkpoints of a megabyte, with 16-bit weights: every backend is a float32
 // engine here, so every logit must be right.
-#include <cmath>
 #include <tuple>
 
 #include "tests/golden/compare.h"
+#include "tests/golden/tiny_folder.h"
 
 namespace slip {
 namespace {
@@ -15,16 +15,6 @@ class TinyGolden : public ::testing::TestWithParam<std::tuple<std::string, Backe
   }
   const Backend& backend() const { return std::get<1>(GetParam()); }
 };
-
-double largest_difference(std::span<const float> a, std::span<const float> b) {
-  EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(double(a[i]) - double(b[i]));
-    if (!(difference <= largest)) largest = difference;
-  }
-  return largest;
-}
 
 TEST_P(TinyGolden, LogitsOfEveryPosition) {
   LoadedModel model(folder(), backend(), {.max_rows = 64});

@@ -136,14 +136,14 @@ void HostedOps::linear(const LinearArgs& args) {
   run("linear", {&far.x}, {&far.out}, [&] { far_->linear(far); });
 }
 
-void HostedOps::silu_mul(const SiluMulArgs& args) {
-  SiluMulArgs far = args;
-  run("silu_mul", {&far.gate, &far.up}, {&far.out}, [&] { far_->silu_mul(far); });
+void HostedOps::gated_mul(const GatedMulArgs& args) {
+  GatedMulArgs far = args;
+  run("gated_mul", {&far.gate, &far.up}, {&far.out}, [&] { far_->gated_mul(far); });
 }
 
 void HostedOps::route(const RouteArgs& args) {
   RouteArgs far = args;
-  run("route", {&far.logits}, {&far.ids, &far.weights}, [&] { far_->route(far); });
+  run("route", {&far.logits, &far.scales}, {&far.ids, &far.weights}, [&] { far_->route(far); });
 }
 
 void HostedOps::causal_conv(const CausalConvArgs& args) {
@@ -189,6 +189,11 @@ void HostedOps::attention(const AttentionArgs& args) {
 void HostedOps::gate_heads(const GateHeadsArgs& args) {
   GateHeadsArgs far = args;
   run("gate_heads", {&far.q_and_gate}, {&far.x}, [&] { far_->gate_heads(far); });
+}
+
+void HostedOps::soft_cap(const SoftCapArgs& args) {
+  SoftCapArgs far = args;
+  run("soft_cap", {}, {&far.x}, [&] { far_->soft_cap(far); });
 }
 
 void HostedOps::peaks(const PeaksArgs& args) {

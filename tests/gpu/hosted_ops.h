@@ -23,6 +23,7 @@ class HostedOps final : public Ops {
   explicit HostedOps(std::unique_ptr<Ops> far);
 
   const char* name() const override { return far_->name(); }
+  bool honours_options() const override { return far_->honours_options(); }
 
   // The packed weight lies in the backend's memory, for as long as nothing else is packed to the
   // same `storage`, which itself stays unused.
@@ -37,7 +38,7 @@ class HostedOps final : public Ops {
   void embed(const EmbedArgs& args) override;
   void rms_norm(const RmsNormArgs& args) override;
   void linear(const LinearArgs& args) override;
-  void silu_mul(const SiluMulArgs& args) override;
+  void gated_mul(const GatedMulArgs& args) override;
   void route(const RouteArgs& args) override;
   void causal_conv(const CausalConvArgs& args) override;
   void delta_net(const DeltaNetArgs& args) override;
@@ -47,6 +48,7 @@ class HostedOps final : public Ops {
   void attention(const AttentionArgs& args) override;
   void gate_heads(const GateHeadsArgs& args) override;
   void peaks(const PeaksArgs& args) override;
+  void soft_cap(const SoftCapArgs& args) override;
   void join(const JoinArgs& args) override;
   void linears(const LinearsArgs& args) override;
   void gated_mlp(const GatedMlpArgs& args) override;

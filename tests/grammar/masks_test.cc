@@ -30,12 +30,12 @@ std::vector<ConstraintSpec> many_kinds() {
                                 "tools")
                          .value();
   for (const ToolChoice choice : {ToolChoice::automatic, ToolChoice::required})
-    for (const bool after_reasoning : {false, true})
+    for (const Thoughts thoughts : {Thoughts::none, Thoughts::begun, Thoughts::may_begin})
       specs.push_back({.kind = ConstraintSpec::Kind::tool_calls,
                        .tools = tools.get_array(),
                        .tool_choice = choice,
-                       .after_reasoning = after_reasoning});
-  specs.push_back({.kind = ConstraintSpec::Kind::json_object, .after_reasoning = true});
+                       .thoughts = thoughts});
+  specs.push_back({.kind = ConstraintSpec::Kind::json_object, .thoughts = Thoughts::begun});
   return specs;
 }
 

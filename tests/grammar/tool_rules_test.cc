@@ -17,12 +17,13 @@ const char* const kTools = R"([
   {"name": "now", "input_schema": {"type": "object", "properties": {}}}
 ])";
 
-ConstraintSpec tool_spec(ToolChoice choice, bool after_reasoning = false, bool parallel = true) {
+ConstraintSpec tool_spec(ToolChoice choice, Thoughts thoughts = Thoughts::none,
+                         bool parallel = true) {
   return {.kind = ConstraintSpec::Kind::tool_calls,
           .tools = parse_json(kTools, "tools").value().get_array(),
           .tool_choice = choice,
           .parallel_calls = parallel,
-          .after_reasoning = after_reasoning};
+          .thoughts = thoughts};
 }
 
 const std::string kWeather =
@@ -49,7 +50,7 @@ TEST(ToolCalls, Required) {
         std::string("<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n</parameter>\n"
                     "<parameter=units>\nfeet\n</parameter>\n</function>\n</tool_call>")})
     EXPECT_FALSE(accepts(spec, text)) << text;
-  EXPECT_FALSE(accepts(tool_spec(ToolChoice::required, false, false), kNow + "\n" + kNow));
+  EXPECT_FALSE(accepts(tool_spec(ToolChoice::required, Thoughts::none, false), kNow + "\n" + kNow));
 }
 
 TEST(ToolCalls, AutomaticIsFreeUntilACallBegins) {
@@ -80,12 +81,12 @@ TEST(ToolCalls, AutomaticIsFreeUntilACallBegins) {
 }
 
 TEST(ToolCalls, AfterReasoning) {
-  const ConstraintSpec spec = tool_spec(ToolChoice::required, true);
+  const ConstraintSpec spec = tool_spec(ToolChoice::required, Thoughts::begun);
   EXPECT_TRUE(accepts(spec, "Let me think.</think>\n\n" + kNow));
   EXPECT_TRUE(accepts(spec, "Let me think. " + kNow));
   EXPECT_FALSE(accepts(spec, "Let me think.</think>\n\nText."));
   EXPECT_FALSE(accepts(spec, "Let me think."));
-  const ConstraintSpec json{.kind = ConstraintSpec::Kind::json_object, .after_reasoning = true};
+  const ConstraintSpec json{.kind = ConstraintSpec::Kind::json_object, .thoughts = Thoughts::begun};
   EXPECT_TRUE(accepts(json, "So <tool_call> it is.</think>\n\n{}"));
   EXPECT_FALSE(accepts(json, "Thoughts alone"));
   EXPECT_FALSE(accepts(json, "{}"));
@@ -113,8 +114,9 @@ TEST(ToolCalls, TagsMayBeSpecialTokens) {
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.failure().message;
   const int32_t stop = 203;
   for (const ToolChoice choice : {ToolChoice::automatic, ToolChoice::required}) {
-    Result<std::unique_ptr<Constraint>> made = make_constraint(
-        tool_spec(choice, true), TokenIndex::make(tokenizer.value()), std::span(&stop, 1));
+    Result<std::unique_ptr<Constraint>> made =
+        make_constraint(tool_spec(choice, Thoughts::begun), TokenIndex::make(tokenizer.value()),
+                        std::span(&stop, 1));
     ASSERT_TRUE(made.ok()) << made.failure().message;
     Constraint& constraint = *made.value();
     const auto write = [&](std::string_view bytes) {
@@ -154,7 +156,7 @@ TEST(ToolCalls, RandomCallsParseAndFit) {
     if (!answer) continue;
     const std::string& text = *answer;
     ++finished;
-    OutputParser parser(false, spec.tools);
+    OutputParser parser(kQwenOutput, false, spec.tools);
     std::vector<OutputEvent> events = parser.feed(text);
     for (OutputEvent& event : parser.finish()) events.push_back(std::move(event));
     std::string name;

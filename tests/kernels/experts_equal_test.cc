@@ -55,7 +55,7 @@ class ExpertsEqual : public OpsTest {
     Guarded gate({1, width}), up({1, width}), mixed({1, width});
     ref().linear({.x = row, .weight = mlp.gate.plain, .out = gate});
     ref().linear({.x = row, .weight = mlp.up.plain, .out = up});
-    ref().silu_mul({.gate = gate, .up = up, .out = mixed});
+    ref().gated_mul({.gate = gate, .up = up, .out = mixed});
     const std::vector<double> gate_error = linear_bound(mlp.gate, x, tolerance());
     const std::vector<double> up_error = linear_bound(mlp.up, x, tolerance());
     std::vector<double> error;

@@ -82,22 +82,22 @@ TEST_P(NormEqual, SiluMul) {
     const Guarded gate = gate_values({kMostRows, width}, rng);
     const Guarded up = random_tensor({kMostRows, width}, rng);
     Guarded right({kMostRows, width});
-    ref().silu_mul({.gate = gate, .up = up, .out = right});
+    ref().gated_mul({.gate = gate, .up = up, .out = right});
     Guarded alone({kMostRows, width});
     for (int64_t r = 0; r < kMostRows; ++r)
-      ops().silu_mul({.gate = gate.view().slice(r, 1),
-                      .up = up.view().slice(r, 1),
-                      .out = alone.view().slice(r, 1)});
+      ops().gated_mul({.gate = gate.view().slice(r, 1),
+                       .up = up.view().slice(r, 1),
+                       .out = alone.view().slice(r, 1)});
     // Far out on the negative side e^x is subnormal, times a gate of up to 1e4.
     expect_close(alone.values(), right.values(), exp_error() + 4 * kRoundoff, 1e4 * kTiny,
-                 cat("silu_mul of ", width));
+                 cat("gated_mul of ", width));
     for (const int64_t rows : kRowCounts) {
       const Guarded as_gate = copy_of(gate.view().first(rows));
-      ops().silu_mul({.gate = as_gate, .up = up.view().first(rows), .out = as_gate});
-      expect_same_bits(as_gate.values(), rows_of(alone, 0, rows), "silu_mul, out is gate");
+      ops().gated_mul({.gate = as_gate, .up = up.view().first(rows), .out = as_gate});
+      expect_same_bits(as_gate.values(), rows_of(alone, 0, rows), "gated_mul, out is gate");
       const Guarded as_up = copy_of(up.view().first(rows));
-      ops().silu_mul({.gate = gate.view().first(rows), .up = as_up, .out = as_up});
-      expect_same_bits(as_up.values(), rows_of(alone, 0, rows), "silu_mul, out is up");
+      ops().gated_mul({.gate = gate.view().first(rows), .up = as_up, .out = as_up});
+      expect_same_bits(as_up.values(), rows_of(alone, 0, rows), "gated_mul, out is up");
     }
   }
 }

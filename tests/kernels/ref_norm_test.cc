@@ -57,7 +57,7 @@ TEST(RefGatedRmsNorm, NormsEachHeadThenGates) {
 
 TEST(RefSiluMul, MultipliesByTheSigmoid) {
   std::vector<float> gate = {0, 2, -1000, 1000}, up = {5, 3, 3, 3}, out(4);
-  make_ref_ops()->silu_mul(
+  make_ref_ops()->gated_mul(
       {.gate = view_of(gate, {1, 4}), .up = view_of(up, {1, 4}), .out = view_of(out, {1, 4})});
   EXPECT_THAT(out,
               ElementsAre(0, FloatEq(float(6 / (1 + std::exp(-2.0)))), FloatEq(0), FloatEq(3000)));

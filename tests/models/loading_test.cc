@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "checkpoint/checkpoint.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/ref/ref_ops.h"
 #include "models/model_source.h"

@@ -49,7 +49,8 @@ TEST(Shapes, TheMtpLayerIsExtra) {
 
 TEST(Shapes, EveryNameHasAShapeNearItsSize) {
   for (const std::string& name : ModelSource::shape_names()) {
-    if (name == "qwen3.5-nano") continue;  // ours, and named after no size
+    if (name == "qwen3.5-nano") continue;     // ours, and named after no size
+    if (name.starts_with("gemma")) continue;  // sizes without embeddings: gemma4_config_test.cc
     const double size = std::stod(name.substr(name.find('-') + 1));
     EXPECT_NEAR(billions(plan_of(name, false)), size, 0.13 * size) << name;
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -73,6 +74,21 @@ TEST(UnpackGptq, EqualsTheIndexFormula) {
                   << ", input " << k;
         }
       }
+    }
+  }
+}
+
+TEST(PackGptq, GivesTheTensorsBack) {
+  for (const int group : {32, 128}) {
+    for (const int64_t out : {8, 72, 128}) {
+      const Packed packed(3 * group, out, group);
+      const Unpacked unpacked(packed.info());
+      ASSERT_EQ(failure_of(unpack_gptq(packed.tensors(), unpacked.weight)), "");
+      const PackedGptq again = pack_gptq(unpacked.weight);
+      const GptqTensors tensors = packed.tensors();
+      EXPECT_TRUE(std::ranges::equal(again.qweight, tensors.qweight));
+      EXPECT_TRUE(std::ranges::equal(again.scales, tensors.scales));
+      EXPECT_TRUE(std::ranges::equal(again.qzeros, tensors.qzeros));
     }
   }
 }

@@ -98,7 +98,7 @@ TEST_F(ChatConstraint, EnforcesToolCalls) {
 }
 
 TEST_F(ChatConstraint, EndsThoughtsAfterTheirBudget) {
-  ThinkingBudget budget(tokenizer(), 2, nullptr);
+  ThinkingBudget budget(tokenizer(), Thoughts::begun, 2, nullptr);
   const int32_t word = tokenizer().encode("word")[0];
   EXPECT_TRUE(budget.free());
   budget.advance(word);
@@ -124,7 +124,7 @@ TEST_F(ChatConstraint, EndsThoughtsAfterTheirBudget) {
 
 TEST_F(ChatConstraint, LeavesThoughtsThatEndInTimeAlone) {
   for (const char* end : {"</think>", "<tool_call>"}) {
-    ThinkingBudget budget(tokenizer(), 2, nullptr);
+    ThinkingBudget budget(tokenizer(), Thoughts::begun, 2, nullptr);
     budget.advance(*tokenizer().find(end));
     for (int i = 0; i < 20; ++i) {
       EXPECT_TRUE(budget.free());

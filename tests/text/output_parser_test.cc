@@ -60,7 +60,7 @@ const JsonArray& tools() {
 }
 
 Parsed parse_pieces(const std::vector<std::string_view>& pieces, bool in_reasoning) {
-  OutputParser parser(in_reasoning, tools());
+  OutputParser parser(kQwenOutput, in_reasoning, tools());
   Parsed parsed;
   for (const std::string_view piece : pieces) parsed.add(parser.feed(piece));
   parsed.add(parser.finish());
@@ -113,13 +113,13 @@ TEST(OutputParser, DropsStrayThinkTags) {
 }
 
 TEST(OutputParser, KeepsUnicodeWhole) {
-  OutputParser parser(true, {});
+  OutputParser parser(kQwenOutput, true, {});
   for (const std::string_view piece : {"größe", "日本", "😀</think>", "é"})
     for (const OutputEvent& event : parser.feed(piece)) EXPECT_TRUE(piece.starts_with(event.text));
 }
 
 TEST(OutputParser, HoldsBackOnlyWhatMayBeATag) {
-  OutputParser parser(false, {});
+  OutputParser parser(kQwenOutput, false, {});
   EXPECT_EQ(parser.feed("a < b <to").at(0).text, "a < b");
   EXPECT_EQ(parser.feed("y").at(0).text, " <toy");
 }
@@ -226,7 +226,7 @@ TEST(OutputParser, StrayTextInsideACallIsNotLost) {
 }
 
 TEST(OutputParser, StreamsStringsAsTheyCome) {
-  OutputParser parser(false, tools());
+  OutputParser parser(kQwenOutput, false, tools());
   parser.feed("<tool_call>\n<function=f>\n<parameter=text>\nfirst ");
   const std::vector<OutputEvent> events = parser.feed("second ");
   ASSERT_EQ(events.size(), 1u);

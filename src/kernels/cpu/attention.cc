@@ -40,7 +40,9 @@ void CpuOps::attention(const AttentionArgs& args) {
 
 void CpuOps::attend_split(const TileAttention& attend, const Span& span) {
   const QueryTile whole{&span, 0, span.rows, 0};
-  const int64_t segments = attend.segments(whole), queries = attend.queries(whole);
+  const int64_t first_segment = attend.first_segment(whole);
+  const int64_t segments = attend.segments(whole) - first_segment;
+  const int64_t queries = attend.queries(whole);
   const int64_t part_values = sums_values(queries, attend.head_dim());
   auto* partials = reinterpret_cast<float*>(partials_.data());
   check(size_t(attend.kv_heads() * segments * part_values) * sizeof(float) <= partials_.size(),
@@ -50,7 +52,7 @@ void CpuOps::attend_split(const TileAttention& attend, const Span& span) {
   };
   pool_.run(attend.kv_heads() * segments, [&](int64_t item, int thread) {
     const int64_t kv_head = item / segments, segment = item % segments;
-    attend.run_segment({&span, 0, span.rows, kv_head}, segment,
+    attend.run_segment({&span, 0, span.rows, kv_head}, first_segment + segment,
                        TileScratch::at(thread_scratch(thread).data(), attend.head_dim()),
                        part(kv_head, segment));
   });
@@ -79,8 +81,9 @@ void CpuOps::attend_tiles(const TileAttention& attend, const Span& span, int64_t
     float* sums = memory + TileScratch::values(head_dim);
     const Sums total = sums_at(sums, queries);
     const Sums next = sums_at(sums + sums_values(queries, head_dim), queries);
-    attend.run_segment(tile, 0, scratch, total);
-    for (int64_t segment = 1; segment < attend.segments(tile); ++segment) {
+    const int64_t first_segment = attend.first_segment(tile);
+    attend.run_segment(tile, first_segment, scratch, total);
+    for (int64_t segment = first_segment + 1; segment < attend.segments(tile); ++segment) {
       attend.run_segment(tile, segment, scratch, next);
       attend.merge(next, queries, total);
     }

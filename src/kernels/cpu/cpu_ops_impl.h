@@ -29,7 +29,8 @@ class CpuOps : public Ops {
   void rms_norm(const RmsNormArgs& args) override;
   void linear(const LinearArgs& args) override;
   void linears(const LinearsArgs& args) override;
-  void silu_mul(const SiluMulArgs& args) override;
+  void gated_mul(const GatedMulArgs& args) override;
+  void soft_cap(const SoftCapArgs& args) override;
   void gated_mlp(const GatedMlpArgs& args) override;
   void route(const RouteArgs& args) override;
   void experts(const ExpertsArgs& args) override;
@@ -54,6 +55,11 @@ class CpuOps : public Ops {
   // Outputs of blocks [first, first + blocks) for the given rows, on the calling thread.
   void run_tile(const Weight& weight, int64_t first, int64_t blocks, const RowInput* rows,
                 int64_t row_count, float* out, int64_t out_stride, bool add) const;
+
+  // out = activation(gate) * up
+  auto activation_loop(Activation activation) const {
+    return activation == Activation::silu ? loops_.silu_mul : loops_.gelu_mul;
+  }
 
   // Codes the pages that a span completes.
   void encode_pages(std::span<const CodedSide, 2> sides, const Span& span);

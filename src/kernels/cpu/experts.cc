@@ -15,7 +15,7 @@ bool same_format(const WeightInfo& a, const WeightInfo& b) {
 }
 
 // Rows are rounded to int8 once for all experts, so experts must agree on how. Files made by one
-// quantizer do; anything else, and models without a shared expert, take the composition.
+// quantizer do; anything else takes the composition.
 bool uniform(const ExpertsArgs& args) {
   const GatedMlp& first = args.experts[0];
   for (const GatedMlp& expert : args.experts)
@@ -27,7 +27,7 @@ bool uniform(const ExpertsArgs& args) {
     return !uses_int8_activations(a.format) || !uses_int8_activations(b.format) ||
            activation_group(a) == activation_group(b);
   };
-  if (args.shared.gate.empty()) return false;
+  if (args.shared.gate.empty()) return true;
   return compatible(args.shared.gate.info, first.gate.info) &&
          compatible(args.shared.up.info, first.gate.info);
 }
@@ -59,6 +59,8 @@ void CpuOps::route(const RouteArgs& args) {
     for (int64_t i = 0; i < top_k; ++i)
       total += weights[i] = std::exp(logits[ids[i]] - logits[ids[0]]);
     for (int64_t i = 0; i < top_k; ++i) weights[i] /= total;
+    if (args.scales.empty()) return;
+    for (int64_t i = 0; i < top_k; ++i) weights[i] *= args.scales.f32()[ids[i]];
   });
 }
 
@@ -67,7 +69,10 @@ void CpuOps::experts(const ExpertsArgs& args) {
   if (!uniform(args)) return Ops::experts(args);
   const int64_t rows = args.x.shape[0], hidden = args.x.shape[1], top_k = args.ids.shape[1];
   const int64_t experts = int64_t(args.experts.size()), pairs = rows * top_k;
-  const int64_t width = args.experts[0].gate.info.out, shared_width = args.shared.gate.info.out;
+  const bool shared = !args.shared.gate.empty();
+  const int64_t width = args.experts[0].gate.info.out;
+  const int64_t shared_width = shared ? args.shared.gate.info.out : 0;
+  const auto multiply = activation_loop(args.activation);
   const int32_t* ids = args.ids.i32();
 
   // Pairs (row, rank) sorted by expert: a slot each, the slots of an expert side by side.
@@ -81,7 +86,7 @@ void CpuOps::experts(const ExpertsArgs& args) {
   }
   inputs_.set(args.x.f32(), rows, hidden, hidden);
   inputs_.prepare(args.experts[0].gate.info, loops_, pool_);
-  inputs_.prepare(args.shared.gate.info, loops_, pool_);
+  if (shared) inputs_.prepare(args.shared.gate.info, loops_, pool_);
   std::fill(expert_counts_.begin(), expert_counts_.begin() + experts, 0);
   for (int64_t i = 0; i < pairs; ++i) {
     const auto e = size_t(ids[i]);
@@ -100,7 +105,7 @@ void CpuOps::experts(const ExpertsArgs& args) {
     run_tile(mlp.gate, first, blocks, inputs, count, out, mlp_width, false);
     run_tile(mlp.up, first, blocks, inputs, count, up, values, false);
     for (int64_t r = 0; r < count; ++r)
-      loops_.silu_mul(out + r * mlp_width, up + r * values, values, out + r * mlp_width);
+      multiply(out + r * mlp_width, up + r * values, values, out + r * mlp_width);
   };
   const int64_t parts = ceil_div(block_count(width), kExpertBlocks);
   const int64_t shared_parts = ceil_div(block_count(shared_width), kExpertBlocks);
@@ -119,8 +124,10 @@ void CpuOps::experts(const ExpertsArgs& args) {
 
   hidden_inputs_.set(activations, pairs, width, width);
   hidden_inputs_.prepare(args.experts[0].down.info, loops_, pool_);
-  shared_inputs_.set(shared_activations, rows, shared_width, shared_width);
-  shared_inputs_.prepare(args.shared.down.info, loops_, pool_);
+  if (shared) {
+    shared_inputs_.set(shared_activations, rows, shared_width, shared_width);
+    shared_inputs_.prepare(args.shared.down.info, loops_, pool_);
+  }
   pool_.run(ceil_div(block_count(hidden), kExpertBlocks), [&](int64_t item, int thread) {
     const int64_t first = item * kExpertBlocks;
     const int64_t blocks = std::min(kExpertBlocks, block_count(hidden) - first);
@@ -133,17 +140,20 @@ void CpuOps::experts(const ExpertsArgs& args) {
       run_tile(args.experts[e].down, first, blocks, hidden_inputs_.rows() + first_slot,
                expert_counts_[e], outputs + first_slot * values, values, false);
     }
-    run_tile(args.shared.down, first, blocks, shared_inputs_.rows(), rows, shared_outputs, values,
-             false);
+    if (shared)
+      run_tile(args.shared.down, first, blocks, shared_inputs_.rows(), rows, shared_outputs, values,
+               false);
     for (int64_t row = 0; row < rows; ++row) {
       float* out = args.out.f32() + row * hidden + first * kLanes;
+      if (!args.add) std::fill_n(out, values, 0.0f);
       for (int64_t rank = 0; rank < top_k; ++rank) {
         const int64_t pair = row * top_k + rank;
         loops_.scaled_add(outputs + slots_[size_t(pair)] * values, args.weights.f32()[pair], values,
                           out);
       }
-      loops_.scaled_add(shared_outputs + row * values, sigmoid(args.shared_gate.f32()[row]), values,
-                        out);
+      if (shared)
+        loops_.scaled_add(shared_outputs + row * values, sigmoid(args.shared_gate.f32()[row]),
+                          values, out);
     }
   });
 }

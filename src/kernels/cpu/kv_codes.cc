@@ -197,7 +197,7 @@ CodedMatrix coded_matrix(const CodedSide& kv, const Span& span, int64_t position
 UncodedRows uncoded_page(const CodedSide& kv, const Span& span, int64_t position, int64_t head) {
   const KvTail tail(span, kv.page_len());
   const int64_t page = tail.page_of(position);
-  if (page >= span.start)
+  if (page >= span.start && !kv.rows.empty())
     return {kv.row(span, page, head), StoredKv::f32, kv.kv_heads() * kv.head_dim()};
   return {kv.tail_at(span, tail.beginning_place(page), head), StoredKv::bf16, kv.head_dim()};
 }

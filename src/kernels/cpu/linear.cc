@@ -100,8 +100,8 @@ void CpuOps::gated_mlp(const GatedMlpArgs& args) {
   const View up{reinterpret_cast<std::byte*>(scratch + rows * width), DType::f32, {rows, width}};
   const LinearOutput both[] = {{args.mlp.gate, gate}, {args.mlp.up, up}};
   linears({.x = args.x, .outputs = both});
-  silu_mul({.gate = gate, .up = up, .out = gate});
-  linear({.x = gate, .weight = args.mlp.down, .out = args.out, .add = true});
+  gated_mul({.gate = gate, .up = up, .out = gate, .activation = args.activation});
+  linear({.x = gate, .weight = args.mlp.down, .out = args.out, .add = args.add});
 }
 
 }  // namespace slip

@@ -6,8 +6,13 @@ void CpuOps::rms_norm(const RmsNormArgs& args) {
   check_shapes(args);
   const int64_t rows = args.x.shape[0], dim = args.x.shape[1];
   for_rows(rows, rows * dim, [&](int64_t row) {
-    loops_.rms_norm(args.x.f32() + row * dim, args.scale.f32(), dim, args.eps,
-                    args.out.f32() + row * dim);
+    loops_.rms_norm({.x = args.x.f32() + row * dim,
+                     .scale = args.scale.empty() ? nullptr : args.scale.f32(),
+                     .count = dim,
+                     .eps = args.eps,
+                     .out = args.out.f32() + row * dim,
+                     .add = args.add,
+                     .factor = args.factor});
   });
 }
 

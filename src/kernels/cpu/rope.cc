@@ -57,10 +57,12 @@ void CpuOps::rope_table(const RopeTableArgs& args) {
 void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
   const Dims dims = check_shapes(args);
   const int64_t q_heads = dims["q_heads"], q_stride = dims["q_stride"];
-  const int64_t kv_heads = dims["kv_heads"], head_dim = dims["head_dim"];
-  const int64_t pairs = dims["pairs"], page_len = dims["page_len"];
+  const int64_t head_dim = dims["head_dim"], pairs = dims["pairs"];
+  const bool stores = !args.k.empty();
+  const int64_t kv_heads = stores ? dims["kv_heads"] : 0;
+  const int64_t page_len = stores ? dims["page_len"] : 1;
   check(head_dim <= kMaxHeadDim, "rotate_and_store: head_dim ", head_dim);
-  const bool coded = args.kv.recipe.coded();
+  const bool coded = stores && args.kv.recipe.coded();
   const CodedSide sides[2] = {coded_key_side(args), coded_value_side(args)};
   if (coded) check_codable(sides[0]);
   for (const Span& span : args.spans) {
@@ -72,17 +74,24 @@ void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
       const float* sin = args.sin.f32() + row * pairs;
       for (int64_t head = 0; head < q_heads; ++head) {
         float* out = args.out_q.f32() + (row * q_heads + head) * head_dim;
-        loops_.rms_norm(args.q.f32() + (row * q_heads + head) * q_stride, args.q_scale.f32(),
-                        head_dim, args.eps, out);
+        loops_.rms_norm({.x = args.q.f32() + (row * q_heads + head) * q_stride,
+                         .scale = args.q_scale.f32(),
+                         .count = head_dim,
+                         .eps = args.eps,
+                         .out = out});
         rotate(out, cos, sin, pairs);
       }
+      if (!stores) return;
       const int64_t position = span.start + span_row;
-      const int64_t page = span.pages[size_t(position / page_len)];
+      const int64_t page = args.kv.page_of(span, position, page_len);
       for (int64_t head = 0; head < kv_heads; ++head) {
         alignas(64) float key[kMaxHeadDim];
         const float* value = args.v.f32() + (row * kv_heads + head) * head_dim;
-        loops_.rms_norm(args.k.f32() + (row * kv_heads + head) * head_dim, args.k_scale.f32(),
-                        head_dim, args.eps, key);
+        loops_.rms_norm({.x = args.k.f32() + (row * kv_heads + head) * head_dim,
+                         .scale = args.k_scale.f32(),
+                         .count = head_dim,
+                         .eps = args.eps,
+                         .out = key});
         rotate(key, cos, sin, pairs);
         if (coded) {
           store_uncoded(sides[0], span, position, head, loops_, key);

@@ -77,6 +77,10 @@ TileAttention::TileAttention(const AttentionArgs& args, const Loops& loops)
   check_codable(keys_);
 }
 
+int64_t TileAttention::first_segment(const QueryTile& tile) const {
+  return first_seen(tile.span->start + tile.first) / kSegmentLen;
+}
+
 int64_t TileAttention::segments(const QueryTile& tile) const {
   return (tile.span->start + tile.first + tile.rows + kSegmentLen - 1) / kSegmentLen;
 }
@@ -111,16 +115,24 @@ void TileAttention::run_segment(const QueryTile& tile, int64_t segment, const Ti
   const int64_t first = tile.span->start + tile.first;  // position of the tile's first row
   const int64_t end = std::min((segment + 1) * kSegmentLen, first + tile.rows);
   int64_t slice = 0;
-  for (int64_t begin = segment * kSegmentLen; begin < end; begin += slice) {
+  // Whole pages, so that all rows sum their positions in the same parts.
+  const int64_t seen = first_seen(first);
+  int64_t begin = std::max(segment * kSegmentLen, seen - seen % page_len_);
+  for (; begin < end; begin += slice) {
     const int64_t page_end = begin - begin % page_len_ + page_len_;
     slice = std::min({page_end - begin, end - begin, kMaxPageSlice});
     // Rows are in order: first those that do not reach this slice, last those that have left the
-    // page behind and read its codes.
-    const int64_t hidden = std::clamp<int64_t>(begin - first, 0, tile.rows) * group_;
-    const int64_t uncoded =
-        coded_ ? std::clamp<int64_t>(page_end - first, 0, tile.rows) * group_ : queries(tile);
-    if (hidden < uncoded) attend_slice(tile, {hidden, uncoded}, begin, slice, scratch, sums);
-    if (uncoded < queries(tile)) attend_codes(tile, {uncoded, queries(tile)}, begin, scratch, sums);
+    // page behind: they read its codes, or it has left their window.
+    const auto rows_before = [&](int64_t position) {
+      return std::clamp<int64_t>(position - first, 0, tile.rows) * group_;
+    };
+    const int64_t hidden = rows_before(begin);
+    int64_t near = queries(tile);
+    if (coded_) near = rows_before(args_.k.empty() ? page_end - 1 : page_end);
+    if (args_.window > 0) near = rows_before(begin + slice + args_.window - 1);
+    if (hidden < near) attend_slice(tile, {hidden, near}, begin, slice, scratch, sums);
+    if (coded_ && near < queries(tile))
+      attend_codes(tile, {near, queries(tile)}, begin, scratch, sums);
   }
 }
 
@@ -129,12 +141,13 @@ void TileAttention::attend_slice(const QueryTile& tile, const Queries& queries, 
                                  const Sums& sums) const {
   const float* q[kMaxQueries];
   float* out[kMaxQueries];
-  int64_t visible[kMaxQueries];
+  int64_t visible[kMaxQueries], hidden[kMaxQueries];
   const int64_t count = queries.end - queries.begin;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t query = queries.begin + i;
     const int64_t row_position = tile.span->start + tile.first + query / group_;
     visible[i] = std::min(row_position + 1 - position, slice);
+    hidden[i] = std::max<int64_t>(0, first_seen(row_position) - position);
     q[i] = scratch.q + query * head_dim_;
     out[i] = sums.out + query * head_dim_;
   }
@@ -147,6 +160,7 @@ void TileAttention::attend_slice(const QueryTile& tile, const Queries& queries, 
                          .queries = count,
                          .q = q,
                          .positions = visible,
+                         .hidden = args_.window > 0 ? hidden : nullptr,
                          .maximum = sums.maximum + queries.begin,
                          .denominator = sums.denominator + queries.begin,
                          .out = out});
@@ -157,9 +171,11 @@ void TileAttention::attend_codes(const QueryTile& tile, const Queries& queries, 
   const auto matrix = [&](const CodedSide& side, int64_t at) {
     return coded_matrix(side, *tile.span, at, tile.kv_head);
   };
+  // Behind the last page of a sequence there may be none.
+  const bool last = position + page_len_ >= int64_t(tile.span->pages.size()) * page_len_;
   loops_.attention_codes({.keys = matrix(keys_, position),
                           .values = matrix(values_, position),
-                          .next_keys = matrix(keys_, position + page_len_).codes,
+                          .next_keys = matrix(keys_, last ? position : position + page_len_).codes,
                           .head_dim = head_dim_,
                           .queries = queries.end - queries.begin,
                           .q = scratch.q_codes + queries.begin * head_dim_,
@@ -175,7 +191,7 @@ UncodedRows TileAttention::uncoded_rows(KvSide side, const QueryTile& tile,
   const bool keys = side == KvSide::keys;
   if (coded_) return uncoded_page(keys ? keys_ : values_, *tile.span, position, tile.kv_head);
   const View& pages = keys ? args_.kv.keys : args_.kv.values;
-  const int64_t page = tile.span->pages[size_t(position / page_len_)];
+  const int64_t page = args_.kv.page_of(*tile.span, position, page_len_);
   const int64_t values =
       ((page * kv_heads_ + tile.kv_head) * page_len_ + position % page_len_) * head_dim_;
   return {pages.data + size_t(values) * bytes_per_value(pages.dtype), stored_kv(pages.dtype),

@@ -1,6 +1,8 @@
 // A tile of queries that walks over the pages of its sequence, segment by segment.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/kv_codes.h"
 
@@ -51,6 +53,8 @@ class TileAttention {
   int64_t head_dim() const { return head_dim_; }
   int64_t group() const { return group_; }
   int64_t queries(const QueryTile& tile) const { return tile.rows * group_; }
+  // Segments [first_segment, segments) hold positions that the tile's rows see.
+  int64_t first_segment(const QueryTile& tile) const;
   int64_t segments(const QueryTile& tile) const;
 
   // Writes sums over positions [segment * kSegmentLen, ...).
@@ -65,6 +69,10 @@ class TileAttention {
 
  private:
   const float* query(const QueryTile& tile, int64_t i) const;
+  // The first position that the row at `position` sees.
+  int64_t first_seen(int64_t position) const {
+    return args_.window > 0 ? std::max<int64_t>(0, position + 1 - args_.window) : 0;
+  }
   UncodedRows uncoded_rows(KvSide side, const QueryTile& tile, int64_t position) const;
   void prepare_queries(const QueryTile& tile, const TileScratch& scratch, const Sums& sums) const;
   // Queries [begin, end) of a tile, over a slice of a page as it is or over a coded page.

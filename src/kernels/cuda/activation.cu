@@ -8,15 +8,39 @@ namespace {
 
 constexpr int kThreads = 256;
 
+struct GatedMulParams {
+  const float* gate;
+  const float* up;  // from its first column on
+  float* out;
+  int64_t count;
+  int64_t width, up_width;  // of a row
+  bool gelu;
+};
+
+// Quads lie in one row where rows are whole quads; otherwise a thread has one value.
 template <bool kAligned>
-__global__ void silu_mul_kernel(const float* gate, const float* up, float* out, int64_t count) {
-  const int64_t i = (int64_t(blockIdx.x) * kThreads + threadIdx.x) * kQuad;
+__global__ void gated_mul_kernel(const __grid_constant__ GatedMulParams p) {
+  constexpr int kValues = kAligned ? kQuad : 1;
+  const int64_t i = (int64_t(blockIdx.x) * kThreads + threadIdx.x) * kValues;
   let_next_begin();
   wait_for_inputs();
-  const float4 g = load_quad<kAligned>(gate, i, count), u = load_quad<kAligned>(up, i, count);
-  store_quad<kAligned>(
-      out, i, count,
-      make_float4(silu(g.x) * u.x, silu(g.y) * u.y, silu(g.z) * u.z, silu(g.w) * u.w));
+  if (i >= p.count) return;
+  const int64_t from = p.up_width == p.width ? i : i / p.width * p.up_width + i % p.width;
+  if constexpr (kAligned) {
+    const float4 g = load_quad<true>(p.gate, i, p.count), u = load_quad<true>(p.up, from, from + 4);
+    store_quad<true>(p.out, i, p.count,
+                     make_float4(activated(g.x, p.gelu) * u.x, activated(g.y, p.gelu) * u.y,
+                                 activated(g.z, p.gelu) * u.z, activated(g.w, p.gelu) * u.w));
+  } else {
+    p.out[i] = activated(p.gate[i], p.gelu) * p.up[from];
+  }
+}
+
+__global__ void soft_cap_kernel(float* x, int64_t count, float cap) {
+  const int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  let_next_begin();
+  wait_for_inputs();
+  if (i < count) x[i] = cap * tanhf(x[i] / cap);
 }
 
 // A block per row; Unit is float or float4.
@@ -42,17 +66,29 @@ void launch_join(const Launcher& launcher, const JoinArgs& args) {
 
 }  // namespace
 
-void CudaOps::silu_mul(const SiluMulArgs& args) {
+void CudaOps::gated_mul(const GatedMulArgs& args) {
   check_shapes(args);
-  const int64_t count = args.gate.count();
+  const GatedMulParams params{.gate = args.gate.f32(),
+                              .up = args.up.f32() + args.first_column,
+                              .out = args.out.f32(),
+                              .count = args.gate.count(),
+                              .width = args.gate.shape[1],
+                              .up_width = args.up.shape[1],
+                              .gelu = args.activation == Activation::gelu_tanh};
+  if (params.count == 0) return;
+  const bool quads = params.up_width % kQuad == 0 &&
+                     rows_of_quads(params.width, {params.gate, params.up, params.out});
+  const int64_t per_block = kThreads * (quads ? kQuad : 1);
+  launch(launcher_, unsigned((params.count + per_block - 1) / per_block), kThreads, 0,
+         quads ? gated_mul_kernel<true> : gated_mul_kernel<false>, params);
+}
+
+void CudaOps::soft_cap(const SoftCapArgs& args) {
+  check_shapes(args);
+  const int64_t count = args.x.count();
   if (count == 0) return;
-  const float *gate = args.gate.f32(), *up = args.up.f32();
-  float* out = args.out.f32();
-  const auto kernel =
-      rows_of_quads(count, {gate, up, out}) ? silu_mul_kernel<true> : silu_mul_kernel<false>;
-  constexpr int64_t kPerBlock = kThreads * kQuad;
-  launch(launcher_, unsigned((count + kPerBlock - 1) / kPerBlock), kThreads, 0, kernel, gate, up,
-         out, count);
+  launch(launcher_, unsigned((count + kThreads - 1) / kThreads), kThreads, 0, soft_cap_kernel,
+         args.x.f32(), count, args.cap);
 }
 
 void CudaOps::join(const JoinArgs& args) {

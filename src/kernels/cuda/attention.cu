@@ -21,6 +21,7 @@ struct Finish {
   int32_t first_span, span_count;  // of this launch
   int32_t q_heads, head_dim;
   float value_factor;
+  int64_t window;  // 0: all positions
   bool rotated;
   SignBits signs;  // of values
 };
@@ -43,15 +44,19 @@ __global__ void __launch_bounds__(kCombineThreads, 1)
   }
   const DeviceSpan& span = p.spans[index];
   const int count = int(Segments::count(span.start + row + 1));
+  // Segments before the window of the span's first row have not been computed.
+  const int64_t seen = p.window > 0 ? max(span.start + 1 - p.window, int64_t(0)) : 0;
+  const int begin = int(Segments::of(seen));
   const int64_t first = (int64_t(blockIdx.x) * p.q_heads + blockIdx.y) * segments;
   const float2* stats = partials.stats + first;
 
   float largest = -INFINITY;
-  for (int i = int(threadIdx.x) % kWarp; i < count; i += kWarp)
+  for (int i = begin + int(threadIdx.x) % kWarp; i < count; i += kWarp)
     largest = fmaxf(largest, stats[i].x);
   largest = warp_max(largest);  // the same in every warp
   float denominator = 0;
   for (int i = int(threadIdx.x); i < count; i += kCombineThreads) {
+    if (i < begin) continue;
     const float weight = exp2f(stats[i].x - largest);
     weights[i] = weight;
     denominator = fmaf(weight, stats[i].y, denominator);
@@ -64,6 +69,7 @@ __global__ void __launch_bounds__(kCombineThreads, 1)
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 4
   for (int i = int(threadIdx.x) / quads; i < count; i += dealt) {
+    if (i < begin) continue;
     const float4 x = from[int64_t(i) * quads];
     const float weight = weights[i];
     sum = make_float4(fmaf(weight, x.x, sum.x), fmaf(weight, x.y, sum.y), fmaf(weight, x.z, sum.z),
@@ -139,7 +145,11 @@ TileParams tile_params(const AttentionArgs& args, const DeviceSpan* spans) {
   params.group = params.q_heads / params.kv_heads;
   params.score_factor = args.scale * std::numbers::log2e_v<float> * stored;
   params.value_factor = stored;
+  params.window = args.window;
+  params.ring_pages = int32_t(kv.ring_pages);
   if (!kv.recipe.coded()) return params;
+  check(!args.k.empty(), "attention: coded heads of ", args.q.shape[2],
+        " dimensions are read beside the step's own keys");
   params.key_scales = kv.key_scales.as<uint16_t>(DType::bf16);
   params.value_scales = kv.value_scales.as<uint16_t>(DType::bf16);
   params.key_tail = kv.key_tail.as<uint16_t>(DType::bf16);
@@ -183,6 +193,7 @@ void CudaOps::attention(const AttentionArgs& args) {
                 .q_heads = params.q_heads,
                 .head_dim = int32_t(head_dim),
                 .value_factor = params.value_factor,
+                .window = args.window,
                 .rotated = args.kv.recipe.coded(),
                 .signs = sign_bits(KvSide::values)};
 

@@ -44,6 +44,9 @@ struct Segments {
     }
   }
 
+  // The segment that a position lies in.
+  __host__ __device__ static int64_t of(int64_t position) { return count(position + 1) - 1; }
+
   // First position of a segment.
   __host__ __device__ static int64_t begin(int64_t segment) {
     int64_t first = 0;
@@ -103,6 +106,8 @@ struct TileParams {
   int32_t q_heads, kv_heads;
   int32_t group;       // q_heads / kv_heads
   int32_t segments;    // 0: one block sees all positions and writes to `out`
+  int32_t ring_pages;  // plain caches: 0, or pages of each sequence's ring
+  int64_t window;      // plain caches: positions that a row sees; 0: all before it
   float score_factor;  // log2(e) * scale, and what stored keys are short of
   float value_factor;  // what stored values are short of
   Partials partials;

@@ -31,9 +31,12 @@ struct PlainKv {
   static constexpr bool kCoded = false;
   const Element* sides[2];  // keys, values
   CodedKvShape shape;
+  int32_t ring_pages;
 
   __device__ float at(int side, const Reader& reader, int64_t position, int d) const {
-    const int64_t vector = vector_at(shape, reader.span, position, reader.kv_head);
+    const int64_t page = reader.span.page(position / shape.page_len, ring_pages);
+    const int64_t vector =
+        (page * shape.kv_heads + reader.kv_head) * shape.page_len + position % shape.page_len;
     return plain_value(sides[side][vector * shape.head_dim + d]);
   }
 };
@@ -46,7 +49,10 @@ struct CodedKv {
   __device__ float at(int side, const Reader& reader, int64_t position, int d) const {
     const CodedKvSide& kv = sides[side];
     const DeviceKvTail tail(reader.span, shape.page_len);
-    if (position >= tail.page_of(reader.position)) {
+    if (!kv.rows) {  // stored by an earlier step, and read as the next position will read it
+      if (position >= tail.page_of(reader.position + 1))
+        return bf16_value(tail_at(kv, shape, reader.span, tail.place(position), reader.kv_head)[d]);
+    } else if (position >= tail.page_of(reader.position)) {
       if (position >= reader.span.start)
         return row_at(kv, shape, reader.span, position, reader.kv_head)[d];
       return bf16_value(
@@ -71,6 +77,7 @@ struct AnyParams {
   int32_t span_count;
   int32_t q_heads;
   float scale;
+  int64_t window;  // 0: all positions
 };
 
 __device__ __forceinline__ float block_max(float x, float* shared) {
@@ -110,7 +117,9 @@ __global__ void attend_any_kernel(const __grid_constant__ AnyParams p,
 
   float maximum = -INFINITY, denominator = 0;
   float mixed[kDimsPerThread] = {};
-  for (int64_t chunk = 0; chunk <= reader.position; chunk += kThreads) {
+  // Chunks begin at fixed positions, so that a row's sums do not depend on the rows beside it.
+  const int64_t begin = p.window > 0 ? max(reader.position + 1 - p.window, int64_t(0)) : 0;
+  for (int64_t chunk = begin - begin % kThreads; chunk <= reader.position; chunk += kThreads) {
     const int count = int(min(int64_t(kThreads), reader.position + 1 - chunk));
     for (int i = warp; i < count; i += kWarps) {
       float dot = 0;
@@ -120,10 +129,10 @@ __global__ void attend_any_kernel(const __grid_constant__ AnyParams p,
       if (lane == 0) weights[i] = dot * p.scale;
     }
     __syncthreads();
-    const bool exists = int(threadIdx.x) < count;
+    const bool exists = int(threadIdx.x) < count && chunk + int(threadIdx.x) >= begin;
     const float score = exists ? weights[threadIdx.x] : -INFINITY;
     const float largest = fmaxf(maximum, block_max(score, sums));
-    const float keep = expf(maximum - largest);
+    const float keep = maximum == -INFINITY ? 0.0f : expf(maximum - largest);
     const float weight = exists ? expf(score - largest) : 0.0f;
     maximum = largest;
     denominator = denominator * keep + block_sum(weight, sums);
@@ -134,6 +143,7 @@ __global__ void attend_any_kernel(const __grid_constant__ AnyParams p,
       const int d = int(threadIdx.x) + e * kThreads;
       if (d >= dim) break;
       float sum = mixed[e] * keep;
+#pragma unroll 8
       for (int i = 0; i < count; ++i) sum = fmaf(weights[i], kv.at(1, reader, chunk + i, d), sum);
       mixed[e] = sum;
     }
@@ -157,7 +167,8 @@ template <class Element>
 PlainKv<Element> plain_kv(const KvPages& kv, DType dtype) {
   const Shape& shape = kv.keys.shape;
   return {{kv.keys.as<Element>(dtype), kv.values.as<Element>(dtype)},
-          {int32_t(shape[1]), int32_t(shape[2]), int32_t(shape[3])}};
+          {int32_t(shape[1]), int32_t(shape[2]), int32_t(shape[3])},
+          int32_t(kv.ring_pages)};
 }
 
 }  // namespace
@@ -169,7 +180,8 @@ void attend_any(const Launcher& launcher, const AttentionArgs& args, const Devic
                          .spans = spans,
                          .span_count = int32_t(args.spans.size()),
                          .q_heads = int32_t(args.q.shape[1]),
-                         .scale = args.scale};
+                         .scale = args.scale,
+                         .window = args.window};
   const auto blocks = unsigned(args.q.shape[0] * args.q.shape[1]);
   const auto start = [&]<class Kv>(const Kv& kv) {
     launch(launcher, blocks, kThreads, 0, attend_any_kernel<Kv>, params, kv);

@@ -6,6 +6,9 @@ namespace {
 
 template <class Rows>
 TileKernel kernel_of(int64_t head_dim, int tiles) {
+  if (head_dim == 512)
+    return tiles == 1 ? attend_tiles<PlainCache<Rows, 512>, 1>
+                      : attend_tiles<PlainCache<Rows, 512>, 2>;
   if (head_dim == 256)
     return tiles == 1 ? attend_tiles<PlainCache<Rows, 256>, 1>
                       : attend_tiles<PlainCache<Rows, 256>, 2>;

@@ -23,11 +23,26 @@ class TileBlock {
   using Shared = TileShared<kDim, kTiles>;
   // Both keys and values of the next chunk are on their way, unless they take too many registers.
   static constexpr bool kValuesAhead = kTiles == 1 || is_light<Cache>();
+  // Heads so wide that no whole chunk fits into registers: piece by piece, when it is needed.
+  static constexpr bool kWide = kDim > kTileDim;
 
   __device__ TileBlock(const TileParams& params, Shared& shared) : p_(params), shared_(shared) {}
 
   // All positions of the work.
   __device__ __forceinline__ void run() {
+    const TileWork& work = shared_.work;
+    if constexpr (kWide) {
+      prepare_queries();
+#pragma unroll 1
+      for (int64_t chunk = work.begin; chunk < work.end; chunk += kChunk)
+        run_rows<typename Cache::Partial, 8>(key_page(chunk), value_page(chunk), chunk);
+    } else {
+      run_ahead();
+    }
+  }
+
+  // With the next chunk on its way.
+  __device__ __forceinline__ void run_ahead() {
     const TileWork& work = shared_.work;
     typename Cache::Keys keys = key_source();
     typename Cache::Values values = value_source();
@@ -125,7 +140,7 @@ class TileBlock {
   template <class Source>
   __device__ __forceinline__ typename Cache::Page page(const uint8_t* side, const uint16_t* scales,
                                                        int64_t chunk) const {
-    const int64_t number = shared_.work.span.pages[chunk / kChunk];
+    const int64_t number = shared_.work.span.page(chunk / kChunk, p_.ring_pages);
     const int64_t vector = (number * p_.kv_heads + shared_.work.kv_head) * kChunk;
     if constexpr (Cache::kCoded) {
       return {side + vector * (Source::kWords * 4 * kTileThreads / kChunk), scales + vector};
@@ -242,6 +257,12 @@ class TileBlock {
     }
   }
 
+  // The first position of a chunk that a row's window holds; `offset` as below.
+  __device__ __forceinline__ int first_visible(int offset) const {
+    if (Cache::kCoded || p_.window == 0) return 0;
+    return int(max(int64_t(offset) + 1 - p_.window, int64_t(0)));
+  }
+
   // Positions of a chunk that a row sees in this way of reading it. `offset` is the row's position,
   // counted from the chunk's first.
   __device__ __forceinline__ static int visible(int offset, bool uncoded) {
@@ -258,8 +279,10 @@ class TileBlock {
     const int g = lane_id() / 4, j = lane_id() % 4;
     constexpr int64_t kFar = int64_t{1} << 30;
     const int start = int(min(shared_.work.span.start - chunk, kFar));
-    // Rows are in order: if the first one sees all of the chunk, so do the others.
-    const bool all_visible = !uncoded && visible(start + shared_.rows[0], false) == kChunk;
+    // Rows are in order: if the first one sees the end of the chunk, so do the others, and if the
+    // last one sees its beginning.
+    const bool all_visible = !uncoded && visible(start + shared_.rows[0], false) == kChunk &&
+                             first_visible(start + shared_.rows[shared_.work.query_count - 1]) == 0;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t)
 #pragma unroll
@@ -267,6 +290,7 @@ class TileBlock {
         const int query = t * kTileQueries + half * 8 + g;
         const float factor = shared_.factors[query];
         const int end = all_visible ? kChunk : visible(start + shared_.rows[query], uncoded);
+        const int first = all_visible ? 0 : first_visible(start + shared_.rows[query]);
         float largest = -INFINITY;
 #pragma unroll
         for (int n = 0; n < 2; ++n)
@@ -277,7 +301,8 @@ class TileBlock {
               s = __fmul_rn(s, __fmul_rn(factor, key_scales.at(n, c)));
             else
               s = __fmul_rn(s, factor);
-            if (16 * warp_id() + 8 * n + 2 * j + c >= end) s = -INFINITY;
+            const int position = 16 * warp_id() + 8 * n + 2 * j + c;
+            if (position >= end || position < first) s = -INFINITY;
             largest = fmaxf(largest, s);
           }
         largest = quad_max(largest);
@@ -397,7 +422,9 @@ class TileBlock {
 };
 
 template <class Cache, int kTiles>
-__global__ void __launch_bounds__(kTileThreads, kTiles == 1 && is_light<Cache>() ? 3 : 2)
+__global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide    ? 1
+                                                : kTiles == 1 && is_light<Cache>() ? 3
+                                                                                   : 2)
     attend_tiles(const __grid_constant__ TileParams p) {
   __shared__ TileShared<Cache::kDim, kTiles> shared;
   let_next_begin();

@@ -34,6 +34,10 @@ struct TileWork {
     rows_begin = span.start + first_query / p.group;
     rows_end = span.start + (first_query + query_count - 1) / p.group + 1;
     begin = split ? Segments::begin(blockIdx.y) : 0;
+    if (p.window > 0) {  // the first row looks back furthest; of segments, all tiles do the same
+      const int64_t seen = max((split ? span.start : rows_begin) + 1 - p.window, int64_t(0));
+      begin = max(begin, seen - seen % kChunk);
+    }
     end = split ? min(Segments::begin(blockIdx.y + 1), rows_end) : rows_end;
     const int64_t readable = coded ? min(end, rows_end - 1) : end;
     pages_end = readable - readable % kChunk;

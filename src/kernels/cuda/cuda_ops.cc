@@ -29,6 +29,7 @@ CudaOps::~CudaOps() {
 }
 
 void CudaOps::run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) {
+  packer_.release();  // whoever computes has loaded
   graphs_->run(key, spans, body);
 }
 

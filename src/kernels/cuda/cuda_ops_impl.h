@@ -2,13 +2,17 @@
 // that has its name in ref/.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <utility>
 
+#include "kernels/cuda/cluster_tables.h"
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/spans.h"
 #include "kernels/cuda/device/weight_tiles.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/experts.h"
+#include "kernels/cuda/host_gather.h"
 #include "kernels/cuda/packed_weight.h"
 #include "kernels/cuda/step_graphs.h"
 #include "kernels/ops.h"
@@ -29,6 +33,7 @@ class CudaOps : public Ops {
 
   int64_t prompt_rows() const override { return 2048; }  // experts are read once per step
   int64_t invariant_rows() const override { return kFewRows; }
+  bool records(int64_t rows) const override { return StepGraphs::records(rows); }
   size_t scratch_bytes(const StepLimits& limits) const override;
   void reserve(const StepLimits& limits) override;
 
@@ -43,11 +48,13 @@ class CudaOps : public Ops {
   void rms_norm(const RmsNormArgs& args) override;
   void linear(const LinearArgs& args) override;
   void linears(const LinearsArgs& args) override;
-  void silu_mul(const SiluMulArgs& args) override;
+  void gated_mul(const GatedMulArgs& args) override;
   void join(const JoinArgs& args) override;
+  void soft_cap(const SoftCapArgs& args) override;
   void peaks(const PeaksArgs& args) override;
   void route(const RouteArgs& args) override;
   void experts(const ExpertsArgs& args) override;
+  void cluster_head(const ClusterHeadArgs& args) override;
   void causal_conv(const CausalConvArgs& args) override;
   void delta_net(const DeltaNetArgs& args) override;
   void gated_rms_norm(const GatedRmsNormArgs& args) override;
@@ -67,6 +74,7 @@ class CudaOps : public Ops {
   // Scratch that one operation may use from its first kernel to its last; grows outside of steps.
   std::byte* scratch(size_t bytes);
 
+  void embed_from_host(const EmbedArgs& args);
   void run_linears(const View& x, std::span<const LinearOutput> outputs, bool add);
 
   Launcher launcher_;
@@ -75,6 +83,9 @@ class CudaOps : public Ops {
   Buffer scratch_;
   WeightPacker packer_;
   ExpertTables expert_tables_;
+  ClusterTables cluster_tables_;
+  std::map<std::pair<const std::byte*, int64_t>, HostGather>
+      host_gathers_;  // by table and, where steps are recorded, rows
 };
 
 }  // namespace slip

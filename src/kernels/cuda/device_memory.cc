@@ -7,6 +7,12 @@
 #include "kernels/cuda/device/launch.h"
 
 namespace slip {
+namespace {
+
+// What the host keeps for itself where the GPU has no memory of its own.
+constexpr uint64_t kHostReserve = uint64_t{4} << 30;
+
+}  // namespace
 
 std::byte* PinnedMemory::allocate(size_t bytes, Pages) {
   void* data = nullptr;
@@ -38,6 +44,10 @@ DeviceMemory::DeviceMemory(cudaStream_t stream) : stream_(stream) {
   pinned_ = pinned_memory_.allocate(2 * kPinnedHalf, Pages::normal);
   for (cudaEvent_t& event : half_read_)
     cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  int device = 0, integrated = 0;
+  cuda_check(cudaGetDevice(&device));
+  cuda_check(cudaDeviceGetAttribute(&integrated, cudaDevAttrIntegrated, device));
+  taken_from_host_ = integrated != 0;
 }
 
 DeviceMemory::~DeviceMemory() {
@@ -46,6 +56,10 @@ DeviceMemory::~DeviceMemory() {
 }
 
 uint64_t DeviceMemory::free_bytes() const {
+  if (taken_from_host_) {  // the driver counts the page cache as taken
+    const uint64_t free = host_memory().free_bytes();
+    return free > kHostReserve ? free - kHostReserve : 0;
+  }
   size_t free = 0, total = 0;
   cuda_check(cudaMemGetInfo(&free, &total));
   return free;

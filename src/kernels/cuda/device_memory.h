@@ -35,6 +35,7 @@ class DeviceMemory final : public Memory {
   void upload(std::byte* to, const void* from, size_t bytes) override;
   void download(void* to, const std::byte* from, size_t bytes) override;
   bool on_host() const override { return false; }
+  bool is_taken_from_host() const override { return taken_from_host_; }
   uint64_t free_bytes() const override;
   Memory& staging() override { return pinned_memory_; }
 
@@ -44,6 +45,7 @@ class DeviceMemory final : public Memory {
   static constexpr size_t kPinnedHalf = size_t{1} << 20;
 
   cudaStream_t stream_;
+  bool taken_from_host_ = false;
   PinnedMemory pinned_memory_;
   std::byte* pinned_ = nullptr;  // [2 * kPinnedHalf]
   cudaEvent_t half_read_[2] = {};

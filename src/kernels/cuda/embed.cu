@@ -1,5 +1,5 @@
 #include "kernels/cuda/cuda_ops_impl.h"
-#include "kernels/cuda/device/mma.cuh"
+#include "kernels/cuda/weight_values.cuh"
 #include "kernels/dims.h"
 
 namespace slip {
@@ -7,48 +7,15 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Element (output, input) of a packed weight; the way back from device/weight_tiles.h.
-__device__ float slab_value(const DeviceWeight& table, int64_t output, int64_t input) {
-  const int64_t slabs = (table.in + kSlabIn - 1) / kSlabIn;
-  const int64_t tile = output / kTileOut, slab = input / kSlabIn;
-  const bool upper = output % kTileOut >= 8;
-  const int lane = int(output % 8 * 4 + input % 16 / 4);
-  const int step = int(input % kSlabIn / 16), within = int(input % 4);
-  const auto* bytes = reinterpret_cast<const uint8_t*>(table.values) +
-                      (tile * slabs + slab) * slab_bytes(table.format);
-  if (table.format == WeightFormat::int4_group) {
-    const int nibble = (upper ? 1 : 0) + within / 2 * 2 + within % 2 * 4;
-    const int byte = (step / 4 * kWarp + lane) * 16 + step % 4 * 4 + nibble / 2;
-    const int code = bytes[byte] >> (nibble % 2 * 4) & 15;
-    const int64_t groups = kSlabIn / table.group;
-    const int64_t group = (tile * slabs + slab) * groups + input % kSlabIn / table.group;
-    const auto* scales = static_cast<const __half*>(table.scales);
-    return float(code - 8) * __half2float(scales[group * kTileOut + output % kTileOut]);
-  }
-  const int code = bytes[(step / 2 * kWarp + lane) * 16 + step % 2 * 8 + (upper ? 4 : 0) + within];
-  const auto* scales = static_cast<const float*>(table.scales);
-  if (table.format == WeightFormat::int8_row) return float(int8_t(code)) * scales[output];
-  const uint16_t bits = uint16_t((code & 0x7f) << 7 | (code & 0x80) << 8);
-  return __half2float(__ushort_as_half(bits)) * kFp8Factor *
-         scales[output / kFp8Block * slabs + slab];
-}
-
-__device__ float plain_value(const DeviceWeight& table, int64_t output, int64_t input) {
-  const int64_t size = table.format == WeightFormat::f32 ? 4 : 2;
-  const std::byte* row = table.values + output * ((table.in * size + 15) / 16 * 16);
-  if (table.format == WeightFormat::f32) return reinterpret_cast<const float*>(row)[input];
-  const uint16_t bits = reinterpret_cast<const uint16_t*>(row)[input];
-  return table.format == WeightFormat::bf16 ? bf16_value(bits)
-                                            : __half2float(__ushort_as_half(bits));
-}
-
 // grid.x: rows
-__global__ void embed_kernel(DeviceWeight table, bool slabs, const int32_t* ids, float* out) {
+__global__ void embed_kernel(DeviceWeight table, bool slabs, const int32_t* ids, float factor,
+                             float* out) {
   wait_for_inputs();
   const int64_t row = blockIdx.x;
-  const int64_t id = ids[row];
+  const int64_t id = ids ? ids[row] : row;
   for (int64_t i = threadIdx.x; i < table.in; i += kThreads)
-    out[row * table.in + i] = slabs ? slab_value(table, id, i) : plain_value(table, id, i);
+    out[row * table.in + i] =
+        factor * (slabs ? slab_value(table, id, i) : float_value(table, id, i));
 }
 
 }  // namespace
@@ -56,8 +23,20 @@ __global__ void embed_kernel(DeviceWeight table, bool slabs, const int32_t* ids,
 void CudaOps::embed(const EmbedArgs& args) {
   const Dims dims = check_shapes(args);
   if (dims["rows"] == 0) return;
+  if (!args.table.packed) return embed_from_host(args);
   launch(launcher_, unsigned(dims["rows"]), kThreads, 0, embed_kernel, device_weight(args.table),
-         in_slabs(args.table.info.format), args.ids.i32(), args.out.f32());
+         in_slabs(args.table.info.format), args.ids.i32(), args.factor, args.out.f32());
+}
+
+void CudaOps::embed_from_host(const EmbedArgs& args) {
+  const WeightInfo& info = args.table.info;
+  check(!in_slabs(info.format), "embed: a table in host memory has 16 or 32 bits");
+  const int64_t rows = args.ids.shape[0];
+  HostGather& gather = host_gathers_[{args.table.values.data, records(rows) ? rows : 0}];
+  const std::byte* values = gather.fetch(launcher_.stream, args.table, args.ids.i32(), rows);
+  const DeviceWeight fetched{values, nullptr, rows, info.in, 0, info.format};
+  launch(launcher_, unsigned(rows), kThreads, 0, embed_kernel, fetched, false, nullptr, args.factor,
+         args.out.f32());
 }
 
 }  // namespace slip

@@ -113,7 +113,9 @@ void CudaOps::experts(const ExpertsArgs& args) {
                    .top_k = int32_t(top_k),
                    .experts = int32_t(experts),
                    .width = int32_t(width),
-                   .shared_width = int32_t(shared_width)};
+                   .shared_width = int32_t(shared_width),
+                   .gelu = args.activation == Activation::gelu_tanh,
+                   .add = args.add};
   float* activations = args.scratch.f32();
   if (rows <= kFewRows || !std::all_of(args.experts.begin(), args.experts.end(), suits_many_rows))
     return run_few_rows(launcher_, step, activations);
@@ -127,6 +129,7 @@ void CudaOps::experts(const ExpertsArgs& args) {
   if (!shared_later) return;
   step.top_k = 0;
   step.shared_width = int32_t(shared_width);
+  step.add = true;
   run_few_rows(launcher_, step, activations);
 }
 

@@ -75,6 +75,8 @@ struct ExpertsStep {
   int32_t top_k;  // 0: the shared expert alone
   int32_t experts, width;
   int32_t shared_width;  // 0: no shared expert
+  bool gelu;             // instead of SiLU
+  bool add;              // to what is in `out`
 };
 
 // Any weights, kFewRows rows at a time or fewer. `activations` has room for [rows * top_k, width]

@@ -18,9 +18,9 @@ constexpr size_t gate_up_shared(int warps, int ring_units, int rows, int slabs) 
          size_t(rows) * 2 * size_t(slabs) * kTileOut * sizeof(float);
 }
 
-// activations = silu(gate x) * (up x). Block (t, n): outputs 16 t .. 16 t + 15 of the expert of
-// pair n, for all rows that chose it, unless an earlier pair chose it too. The shared expert, if
-// there is one, comes before all pairs.
+// activations = silu(gate x) * (up x), or GELU. Block (t, n): outputs 16 t .. 16 t + 15 of the
+// expert of pair n, for all rows that chose it, unless an earlier pair chose it too. The shared
+// expert, if there is one, comes before all pairs.
 template <int kColumns, int kSlots>
 __global__ void __launch_bounds__(kMostGateUpWarps* kWarp, kColumns == 1 ? 3 : 1)
     gate_up_kernel(ExpertsStep step, float* activations) {
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kMostGateUpWarps* kWarp, kColumns == 1 ? 3 : 1
     const float sum = sum_of_slabs(column, slabs);
     const float up = __shfl_down_sync(~0u, sum, kTileOut);
     if (lane < outputs)
-      results[int64_t(users[i]) * width + tile * kTileOut + lane] = silu(sum) * up;
+      results[int64_t(users[i]) * width + tile * kTileOut + lane] = activated(sum, step.gelu) * up;
   }
 }
 
@@ -231,7 +231,9 @@ __global__ void __launch_bounds__(kMostDownWarps* kWarp, kColumns == 1 ? 2 : 1)
   if (shared_slabs > 0 && thread < rows) gates[thread] = sigmoid(step.shared_gate[thread]);
   for (int i = thread; i < rows * kTileOut; i += threads)
     if (i % kTileOut < outputs)
-      base[i] = step.out[int64_t(i / kTileOut) * step.hidden + first_output + i % kTileOut];
+      base[i] = step.add
+                    ? step.out[int64_t(i / kTileOut) * step.hidden + first_output + i % kTileOut]
+                    : 0.0f;
 
   SlabInputs inputs{.rounded = mine.rounded,
                     .units = mine.units,

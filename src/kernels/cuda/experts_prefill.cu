@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kTileThreads)
     sums.for_each([&](int row, int output, float gate_sum, float up_sum) {
       const int column = warp * kTileOut + output;
       const bool exists = int(blockIdx.x) * kSlabIn + column < width;
-      results[row * kStride + column] = exists ? silu(gate_sum) * up_sum : 0.0f;
+      results[row * kStride + column] = exists ? activated(gate_sum, step.gelu) * up_sum : 0.0f;
     });
     __syncthreads();
     for (int row = warp; row < rows.count; row += kTileWarps) {
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kCombineThreads) combine_kernel(ExpertsStep st
   __syncthreads();
   for (int i = thread * kQuad; i < step.hidden; i += kCombineThreads * kQuad) {
     float* out = step.out + row * step.hidden;
-    float4 sum = load_quad<kAligned>(out, i, step.hidden);
+    float4 sum = step.add ? load_quad<kAligned>(out, i, step.hidden) : make_float4(0, 0, 0, 0);
     for (int term = 0; term < terms; ++term) {
       const float4 y =
           load_quad<kAligned>(many.outputs + int64_t(slots[term]) * step.hidden, i, step.hidden);

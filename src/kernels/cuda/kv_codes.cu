@@ -240,7 +240,7 @@ CodedKvSide coded_kv_side(KvSide side, const KvPages& kv, const View& rows) {
   return {.codes = (keys ? kv.keys : kv.values).as<uint8_t>(DType::u8),
           .scales = (keys ? kv.key_scales : kv.value_scales).as<uint16_t>(DType::bf16),
           .tail = (keys ? kv.key_tail : kv.value_tail).as<uint16_t>(DType::bf16),
-          .rows = rows.f32(),
+          .rows = rows.empty() ? nullptr : rows.f32(),
           .signs = sign_bits(side),
           .book = device_book(keys ? kv.recipe.keys : kv.recipe.values),
           .is_keys = keys};

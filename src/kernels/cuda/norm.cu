@@ -29,16 +29,40 @@ __device__ __forceinline__ float4 gated(float4 x, float4 gate) {
                      x.w * silu(gate.w));
 }
 
+struct NormParams {
+  const float* x;
+  const float* scale;  // null: 1
+  float* out;
+  int64_t dim;
+  float eps, factor;
+  bool add;
+};
+
+template <bool kAligned>
+__device__ __forceinline__ float4 scale_at(const NormParams& p, int64_t i) {
+  return p.scale ? load_quad<kAligned>(p.scale, i, p.dim) : make_float4(1, 1, 1, 1);
+}
+
+template <bool kAligned>
+__device__ __forceinline__ void put_normed(const NormParams& p, float* out, int64_t i, float4 x) {
+  if (p.add) {
+    const float4 before = load_quad<kAligned>(out, i, p.dim);
+    x = make_float4(before.x + x.x, before.y + x.y, before.z + x.z, before.w + x.w);
+  }
+  store_quad<kAligned>(out, i, p.dim,
+                       make_float4(p.factor * x.x, p.factor * x.y, p.factor * x.z, p.factor * x.w));
+}
+
 // A block per row. The first four values of a thread, all there are up to 4096 per row, stay in
 // registers.
 template <bool kAligned>
-__global__ void rms_norm_kernel(const float* x, const float* scale, float* out, int64_t dim,
-                                float eps) {
+__global__ void rms_norm_kernel(const __grid_constant__ NormParams p) {
   __shared__ float sums[kWarp];
+  const int64_t dim = p.dim;
   const int64_t first = int64_t(threadIdx.x) * kQuad, stride = int64_t(blockDim.x) * kQuad;
-  x += blockIdx.x * dim;
-  out += blockIdx.x * dim;
-  const float4 first_scale = load_quad<kAligned>(scale, first, dim);
+  const float* x = p.x + blockIdx.x * dim;
+  float* out = p.out + blockIdx.x * dim;
+  const float4 first_scale = scale_at<kAligned>(p, first);
   let_next_begin();
   wait_for_inputs();
 
@@ -46,13 +70,12 @@ __global__ void rms_norm_kernel(const float* x, const float* scale, float* out, 
   float squares = add_squares(0, first_x);
   for (int64_t i = first + stride; i < dim; i += stride)
     squares = add_squares(squares, load_quad<kAligned>(x, i, dim));
-  const float inverse = inverse_rms(block_sum(squares, sums), dim, eps);
+  const float inverse = inverse_rms(block_sum(squares, sums), dim, p.eps);
 
-  store_quad<kAligned>(out, first, dim, scaled(first_x, inverse, first_scale));
+  put_normed<kAligned>(p, out, first, scaled(first_x, inverse, first_scale));
   for (int64_t i = first + stride; i < dim; i += stride)
-    store_quad<kAligned>(
-        out, i, dim,
-        scaled(load_quad<kAligned>(x, i, dim), inverse, load_quad<kAligned>(scale, i, dim)));
+    put_normed<kAligned>(p, out, i,
+                         scaled(load_quad<kAligned>(x, i, dim), inverse, scale_at<kAligned>(p, i)));
 }
 
 // A warp per head; the first four values of a lane are all there are up to 128 per head.
@@ -91,13 +114,19 @@ void CudaOps::rms_norm(const RmsNormArgs& args) {
   check_shapes(args);
   const int64_t rows = args.x.shape[0], dim = args.x.shape[1];
   if (rows == 0) return;
-  const float *x = args.x.f32(), *scale = args.scale.f32();
-  float* out = args.out.f32();
+  const NormParams params{.x = args.x.f32(),
+                          .scale = args.scale.empty() ? nullptr : args.scale.f32(),
+                          .out = args.out.f32(),
+                          .dim = dim,
+                          .eps = args.eps,
+                          .factor = args.factor,
+                          .add = args.add};
   const int64_t warps = (dim + kWarp * kQuad - 1) / (kWarp * kQuad);
   const unsigned threads = unsigned(std::clamp<int64_t>(warps * kWarp, kWarp, kMostThreads));
-  const auto kernel =
-      rows_of_quads(dim, {x, scale, out}) ? rms_norm_kernel<true> : rms_norm_kernel<false>;
-  launch(launcher_, unsigned(rows), threads, 0, kernel, x, scale, out, dim, args.eps);
+  const auto kernel = rows_of_quads(dim, {params.x, params.scale, params.out})
+                          ? rms_norm_kernel<true>
+                          : rms_norm_kernel<false>;
+  launch(launcher_, unsigned(rows), threads, 0, kernel, params);
 }
 
 void CudaOps::gated_rms_norm(const GatedRmsNormArgs& args) {

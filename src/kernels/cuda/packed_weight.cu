@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cuda/cuda_ops_impl.h"
 #include "kernels/cuda/device/warp.cuh"
@@ -7,9 +8,10 @@
 namespace slip {
 namespace {
 
-// Weights pass through the device's staging in pieces of about this size: a head of a gigabyte
-// needs no gigabyte beside it.
-constexpr size_t kStagedBytes = size_t{32} << 20;
+// Weights pass through a lane in pieces of about this size: a head of a gigabyte needs no gigabyte
+// beside it. One lane is bound by the processor that fills it; together they reach a disk's speed.
+constexpr size_t kStagedBytes = size_t{16} << 20;
+constexpr int kMostLanes = 8;
 constexpr int kThreads = 256;
 
 // Whole tiles of a plain weight, and where they go.
@@ -82,77 +84,150 @@ __global__ void pack_int4_scales_kernel(Part part, int64_t count) {
 
 unsigned blocks_for(int64_t threads) { return unsigned((threads + kThreads - 1) / kThreads); }
 
-void copy_in(cudaStream_t stream, void* to, const void* from, size_t bytes) {
-  cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream));
-}
-
-void copy_rows(cudaStream_t stream, const Weight& plain, std::byte* storage) {
-  const WeightInfo& info = plain.info;
-  const size_t padded = padded_row_bytes(info), bytes = plain.values.bytes() / size_t(info.out);
-  if (padded == bytes) return copy_in(stream, storage, plain.values.data, plain.values.bytes());
-  cuda_check(cudaMemsetAsync(storage, 0, cuda_packed_bytes(info), stream));
-  cuda_check(cudaMemcpy2DAsync(storage, padded, plain.values.data, bytes, bytes, size_t(info.out),
-                               cudaMemcpyHostToDevice, stream));
-}
-
 }  // namespace
 
-WeightPacker::~WeightPacker() { cudaFree(staging_); }
-
-std::byte* WeightPacker::staging(size_t bytes) {
-  if (staging_bytes_ < bytes) {
-    cuda_check(cudaFree(staging_));  // waits for the kernels that read it
-    void* data = nullptr;
-    cuda_check(cudaMalloc(&data, bytes));
-    staging_ = static_cast<std::byte*>(data);
-    staging_bytes_ = bytes;
+class WeightPacker::Lane {
+ public:
+  Lane() { cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~Lane() {
+    cudaStreamSynchronize(stream_);
+    cudaFreeHost(pinned_);
+    cudaFree(staged_);
+    cudaStreamDestroy(stream_);
   }
-  return staging_;
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  void pack(Launcher launcher, const Weight& plain, std::byte* storage) {
+    launcher.stream = stream_;
+    if (in_slabs(plain.info.format))
+      pack_slabs(launcher, plain, storage);
+    else
+      copy_rows(plain, storage);
+    cuda_check(cudaStreamSynchronize(stream_));
+  }
+
+ private:
+  // Both have so many bytes from here on. What was in them is used up.
+  void make_room(size_t bytes) {
+    cuda_check(cudaStreamSynchronize(stream_));
+    if (bytes <= bytes_) return;
+    cuda_check(cudaFreeHost(pinned_));
+    cuda_check(cudaFree(staged_));
+    void* pinned = nullptr;
+    void* staged = nullptr;
+    cuda_check(cudaMallocHost(&pinned, bytes));
+    cuda_check(cudaMalloc(&staged, bytes));
+    pinned_ = static_cast<std::byte*>(pinned);
+    staged_ = static_cast<std::byte*>(staged);
+    bytes_ = bytes;
+  }
+
+  // Through place `at` of the lane's memory.
+  void copy_in(std::byte* to, const std::byte* from, size_t bytes, size_t at) {
+    std::memcpy(pinned_ + at, from, bytes);
+    cuda_check(cudaMemcpyAsync(to, pinned_ + at, bytes, cudaMemcpyHostToDevice, stream_));
+  }
+
+  void copy_rows(const Weight& plain, std::byte* storage) {
+    const WeightInfo& info = plain.info;
+    const size_t padded = padded_row_bytes(info), bytes = plain.values.bytes() / size_t(info.out);
+    const auto at_once = std::max<int64_t>(1, int64_t(kStagedBytes / padded));
+    for (int64_t first = 0; first < info.out; first += at_once) {
+      const auto rows = size_t(std::min(at_once, info.out - first));
+      make_room(rows * padded);
+      const std::byte* from = plain.values.data + size_t(first) * bytes;
+      if (padded == bytes) {
+        std::memcpy(pinned_, from, rows * bytes);
+      } else {
+        std::memset(pinned_, 0, rows * padded);
+        for (size_t row = 0; row < rows; ++row)
+          std::memcpy(pinned_ + row * padded, from + row * bytes, bytes);
+      }
+      cuda_check(cudaMemcpyAsync(storage + size_t(first) * padded, pinned_, rows * padded,
+                                 cudaMemcpyHostToDevice, stream_));
+    }
+  }
+
+  void pack_slabs(const Launcher& launcher, const Weight& plain, std::byte* storage) {
+    const WeightInfo& info = plain.info;
+    const bool int4 = info.format == WeightFormat::int4_group;
+    const int64_t slabs_per_tile = slab_count(info.in);
+    const int64_t scales_per_tile = int4 ? slabs_per_tile * (kSlabIn / info.group) * kTileOut : 0;
+    const size_t row_bytes = size_t(int4 ? info.in / 2 : info.in);
+    const size_t row_scale_bytes = int4 ? size_t(info.in / info.group) * sizeof(uint16_t) : 0;
+    const int64_t rows_at_once =
+        std::max<int64_t>(1, int64_t(kStagedBytes / (row_bytes * kTileOut))) * kTileOut;
+    for (int64_t first = 0; first < info.out; first += rows_at_once) {
+      const int64_t rows = std::min(rows_at_once, info.out - first);
+      const int64_t tile = first / kTileOut, tiles = tile_count(rows);
+      const size_t value_bytes = size_t(rows) * row_bytes;
+      const size_t scales_at = (value_bytes + 255) / 256 * 256;
+      make_room(scales_at + size_t(rows) * row_scale_bytes);
+      copy_in(staged_, plain.values.data + size_t(first) * row_bytes, value_bytes, 0);
+      Part part{};
+      part.values = staged_;
+      part.slabs = storage + size_t(tile * slabs_per_tile) * size_t(slab_bytes(info.format));
+      part.outputs = rows;
+      part.in = info.in;
+      part.slabs_per_tile = slabs_per_tile;
+      part.group = info.group;
+      const int64_t pieces = tiles * slabs_per_tile * (slab_bytes(info.format) / 16);
+      if (!int4) {
+        launch(launcher, blocks_for(pieces), kThreads, 0, pack_slabs_kernel<false>, part, pieces);
+        continue;
+      }
+      copy_in(staged_ + scales_at, plain.scales.data + size_t(first) * row_scale_bytes,
+              size_t(rows) * row_scale_bytes, scales_at);
+      part.scales = reinterpret_cast<const uint16_t*>(staged_ + scales_at);
+      part.packed_scales =
+          reinterpret_cast<uint16_t*>(storage + slabs_bytes(info)) + tile * scales_per_tile;
+      const int64_t scales = tiles * scales_per_tile;
+      launch(launcher, blocks_for(pieces), kThreads, 0, pack_slabs_kernel<true>, part, pieces);
+      launch(launcher, blocks_for(scales), kThreads, 0, pack_int4_scales_kernel, part, scales);
+    }
+    if (int4) return;
+    const size_t bytes = plain.scales.bytes(), all = slab_scale_bytes(info);
+    make_room(all);
+    copy_in(storage + slabs_bytes(info), plain.scales.data, bytes, 0);
+    if (all > bytes)
+      cuda_check(cudaMemsetAsync(storage + slabs_bytes(info) + bytes, 0, all - bytes, stream_));
+  }
+
+  cudaStream_t stream_ = nullptr;
+  std::byte* pinned_ = nullptr;
+  std::byte* staged_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+WeightPacker::WeightPacker() = default;
+WeightPacker::~WeightPacker() = default;
+
+std::unique_ptr<WeightPacker::Lane> WeightPacker::take_lane() {
+  std::unique_lock lock(mutex_);
+  if (free_.empty() && lanes_ < kMostLanes) {
+    ++lanes_;
+    lock.unlock();
+    return std::make_unique<Lane>();
+  }
+  returned_.wait(lock, [this] { return !free_.empty(); });
+  std::unique_ptr<Lane> lane = std::move(free_.back());
+  free_.pop_back();
+  return lane;
 }
 
-void WeightPacker::pack_slabs(const Launcher& launcher, const Weight& plain, std::byte* storage) {
-  const WeightInfo& info = plain.info;
-  const bool int4 = info.format == WeightFormat::int4_group;
-  const int64_t slabs_per_tile = slab_count(info.in);
-  const int64_t scales_per_tile = int4 ? slabs_per_tile * (kSlabIn / info.group) * kTileOut : 0;
-  const size_t row_bytes = size_t(int4 ? info.in / 2 : info.in);
-  const size_t row_scale_bytes = int4 ? size_t(info.in / info.group) * sizeof(uint16_t) : 0;
-  const int64_t rows_at_once =
-      std::max<int64_t>(1, int64_t(kStagedBytes / (row_bytes * kTileOut))) * kTileOut;
-  for (int64_t first = 0; first < info.out; first += rows_at_once) {
-    const int64_t rows = std::min(rows_at_once, info.out - first);
-    const int64_t tile = first / kTileOut, tiles = tile_count(rows);
-    const size_t value_bytes = size_t(rows) * row_bytes;
-    const size_t scales_at = (value_bytes + 255) / 256 * 256;
-    std::byte* staged = staging(scales_at + size_t(rows) * row_scale_bytes);
-    copy_in(launcher.stream, staged, plain.values.data + size_t(first) * row_bytes, value_bytes);
-    Part part{};
-    part.values = staged;
-    part.slabs = storage + size_t(tile * slabs_per_tile) * size_t(slab_bytes(info.format));
-    part.outputs = rows;
-    part.in = info.in;
-    part.slabs_per_tile = slabs_per_tile;
-    part.group = info.group;
-    const int64_t pieces = tiles * slabs_per_tile * (slab_bytes(info.format) / 16);
-    if (!int4) {
-      launch(launcher, blocks_for(pieces), kThreads, 0, pack_slabs_kernel<false>, part, pieces);
-      continue;
-    }
-    copy_in(launcher.stream, staged + scales_at,
-            plain.scales.data + size_t(first) * row_scale_bytes, size_t(rows) * row_scale_bytes);
-    part.scales = reinterpret_cast<const uint16_t*>(staged + scales_at);
-    part.packed_scales =
-        reinterpret_cast<uint16_t*>(storage + slabs_bytes(info)) + tile * scales_per_tile;
-    const int64_t scales = tiles * scales_per_tile;
-    launch(launcher, blocks_for(pieces), kThreads, 0, pack_slabs_kernel<true>, part, pieces);
-    launch(launcher, blocks_for(scales), kThreads, 0, pack_int4_scales_kernel, part, scales);
+void WeightPacker::return_lane(std::unique_ptr<Lane> lane) {
+  {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(lane));
   }
-  if (int4) return;
-  std::byte* scales = storage + slabs_bytes(info);
-  copy_in(launcher.stream, scales, plain.scales.data, plain.scales.bytes());
-  const size_t padding = slab_scale_bytes(info) - plain.scales.bytes();
-  if (padding > 0)
-    cuda_check(cudaMemsetAsync(scales + plain.scales.bytes(), 0, padding, launcher.stream));
+  returned_.notify_one();
+}
+
+void WeightPacker::release() {
+  const std::lock_guard lock(mutex_);
+  lanes_ -= int(free_.size());
+  free_.clear();
 }
 
 Weight WeightPacker::pack(const Launcher& launcher, const Weight& plain,
@@ -161,16 +236,13 @@ Weight WeightPacker::pack(const Launcher& launcher, const Weight& plain,
   const size_t bytes = cuda_packed_bytes(info);
   check(!plain.packed && storage.size() >= bytes, "pack: ", storage.size(), " bytes for ", bytes);
   check(reinterpret_cast<uintptr_t>(storage.data()) % 16 == 0, "pack: storage is not aligned");
-  const std::lock_guard lock(mutex_);
   // A thread's current device is 0 until it says otherwise.
   cudaPointerAttributes where{};
   cuda_check(cudaPointerGetAttributes(&where, storage.data()));
   cuda_check(cudaSetDevice(where.device));
-  if (in_slabs(info.format))
-    pack_slabs(launcher, plain, storage.data());
-  else
-    copy_rows(launcher.stream, plain, storage.data());
-  cuda_check(cudaStreamSynchronize(launcher.stream));
+  std::unique_ptr<Lane> lane = take_lane();
+  lane->pack(launcher, plain, storage.data());
+  return_lane(std::move(lane));
   return {info, {storage.data(), DType::u8, {int64_t(bytes)}}, {}, true};
 }
 

@@ -65,7 +65,7 @@ __global__ void rotate_and_store_kernel(const __grid_constant__ RotateParams p, 
   const bool is_key = item < p.q_heads + p.kv_heads;
   const int kv_head = item - p.q_heads - (is_key ? 0 : p.kv_heads);
   const int64_t position = span->start + row - span->first_row;
-  const int64_t page = span->pages[position / page_len];
+  const int64_t page = span->page(position / page_len, p.ring_pages);
   const int64_t vector = (page * p.kv_heads + kv_head) * page_len + position % page_len;
   const float* from = (is_key ? p.k : p.v) + (row * p.kv_heads + kv_head) * p.head_dim;
   Element* to = (is_key ? keys : values) + vector * p.head_dim;
@@ -92,12 +92,19 @@ void CudaOps::rotate_and_store(const RotateAndStoreArgs& args) {
   const Dims dims = check_shapes(args);
   if (dims["rows"] == 0 || args.spans.empty()) return;
   const DeviceSpan* spans = spans_on_device(args.spans);
-  if (args.kv.recipe.coded()) return rotate_and_store_coded(launcher_, args, spans);
+  const bool queries_alone = args.k.empty();
+  if (args.kv.recipe.coded() && !queries_alone)
+    return rotate_and_store_coded(launcher_, args, spans);
 
   const RotateParams params = rotate_params(args, spans);
   const int64_t warps = params.rows * (params.q_heads + 2 * params.kv_heads);
   const auto blocks = unsigned((warps + kWarps - 1) / kWarps);
   const size_t shared = size_t(kWarps) * size_t(params.head_dim) * sizeof(float);
+  if (queries_alone) {
+    launch(launcher_, blocks, kWarps * kWarp, shared, rotate_and_store_kernel<float>, params,
+           nullptr, nullptr, 1);
+    return;
+  }
   const auto start = [&]<class Element>(DType dtype,
                                         void (*kernel)(RotateParams, Element*, Element*, int)) {
     launch(launcher_, blocks, kWarps * kWarp, shared, kernel, params,

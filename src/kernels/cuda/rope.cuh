@@ -19,16 +19,17 @@ struct RotateParams {
   const DeviceSpan* spans;
   int64_t rows;
   int32_t span_count;
-  int32_t q_heads, kv_heads, head_dim, q_stride, pairs;
+  int32_t q_heads, kv_heads, head_dim, q_stride, pairs;  // no kv_heads: queries alone
+  int32_t ring_pages;
   float eps;
 };
 
 inline RotateParams rotate_params(const RotateAndStoreArgs& args, const DeviceSpan* spans) {
   return {.q = args.q.f32(),
-          .k = args.k.f32(),
-          .v = args.v.f32(),
+          .k = args.k.empty() ? nullptr : args.k.f32(),
+          .v = args.k.empty() ? nullptr : args.v.f32(),
           .q_scale = args.q_scale.f32(),
-          .k_scale = args.k_scale.f32(),
+          .k_scale = args.k.empty() ? nullptr : args.k_scale.f32(),
           .cos = args.cos.f32(),
           .sin = args.sin.f32(),
           .out_q = args.out_q.f32(),
@@ -36,10 +37,11 @@ inline RotateParams rotate_params(const RotateAndStoreArgs& args, const DeviceSp
           .rows = args.q.shape[0],
           .span_count = int32_t(args.spans.size()),
           .q_heads = int32_t(args.q.shape[1]),
-          .kv_heads = int32_t(args.k.shape[1]),
-          .head_dim = int32_t(args.k.shape[2]),
+          .kv_heads = args.k.empty() ? 0 : int32_t(args.k.shape[1]),
+          .head_dim = int32_t(args.out_q.shape[2]),
           .q_stride = int32_t(args.q.shape[2]),
           .pairs = int32_t(args.cos.shape[1]),
+          .ring_pages = int32_t(args.kv.ring_pages),
           .eps = args.eps};
 }
 

@@ -1,6 +1,5 @@
 #include "kernels/cuda/cuda_ops_impl.h"
 #include "kernels/cuda/device/warp.cuh"
-#include "kernels/cuda/experts.h"
 #include "kernels/cuda/quads.cuh"
 #include "kernels/dims.h"
 
@@ -8,6 +7,7 @@ namespace slip {
 namespace {
 
 constexpr int kRowsPerBlock = 4;
+constexpr int64_t kMostRouted = 2048;  // clusters of a head are chosen like experts
 
 // Keys have the order of logits; both zeros are the same. Not a number comes last: experts are
 // distinct whatever the logits are.
@@ -43,7 +43,7 @@ __device__ __forceinline__ void find_best(const uint32_t* keys, uint32_t& best, 
 template <int kPerLane>
 __global__ void __launch_bounds__(kRowsPerBlock* kWarp)
     route_kernel(const float* logits, int rows, int experts, int top_k, bool quads, int32_t* ids,
-                 float* weights) {
+                 float* weights, const float* scales) {
   let_next_begin();  // gate_up_kernel() can fetch the shared expert meanwhile
   wait_for_inputs();
   const int row = int(blockIdx.x) * kRowsPerBlock + int(threadIdx.x) / kWarp;
@@ -87,7 +87,8 @@ __global__ void __launch_bounds__(kRowsPerBlock* kWarp)
   const float total = warp_sum(weight);
   if (lane < top_k) {
     ids[int64_t(row) * top_k + lane] = chosen;
-    weights[int64_t(row) * top_k + lane] = weight / total;
+    weights[int64_t(row) * top_k + lane] =
+        scales ? weight / total * scales[chosen] : weight / total;
   }
 }
 
@@ -96,18 +97,21 @@ __global__ void __launch_bounds__(kRowsPerBlock* kWarp)
 void CudaOps::route(const RouteArgs& args) {
   const Dims dims = check_shapes(args);
   const int64_t rows = dims["rows"], experts = dims["experts"], top_k = dims["top_k"];
-  check(experts <= kMostExperts && top_k <= kMostTopK, "route: top ", top_k, " of ", experts,
-        " experts; the most are ", kMostTopK, " of ", kMostExperts);
+  check(experts <= kMostRouted && top_k <= kWarp, "route: top ", top_k, " of ", experts,
+        "; the most are ", kWarp, " of ", kMostRouted);
   if (rows == 0) return;
   const auto run = [&](auto kernel) {
     launch(launcher_, unsigned((rows + kRowsPerBlock - 1) / kRowsPerBlock), kRowsPerBlock * kWarp,
            0, kernel, args.logits.f32(), int(rows), int(experts), int(top_k),
-           rows_of_quads(experts, {args.logits.f32()}), args.ids.i32(), args.weights.f32());
+           rows_of_quads(experts, {args.logits.f32()}), args.ids.i32(), args.weights.f32(),
+           args.scales.empty() ? nullptr : args.scales.f32());
   };
   if (experts <= 8 * kWarp)
     run(route_kernel<8>);
+  else if (experts <= 16 * kWarp)
+    run(route_kernel<16>);
   else
-    run(route_kernel<kMostExperts / kWarp>);
+    run(route_kernel<kMostRouted / kWarp>);
 }
 
 }  // namespace slip

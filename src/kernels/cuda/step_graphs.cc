@@ -23,6 +23,8 @@ constexpr int64_t kMostRecordedRows = 16;
 
 }  // namespace
 
+bool StepGraphs::records(int64_t rows) { return rows <= kMostRecordedRows; }
+
 StepGraphs::StepGraphs(cudaStream_t stream, Memory& memory) : stream_(stream), memory_(memory) {
   reserve(8, 4096);
 }
@@ -106,7 +108,7 @@ StepGraphs::Recorded& StepGraphs::find(const StepKey& key, std::span<const Span>
 void StepGraphs::run(const StepKey& key, std::span<const Span> spans, const StepBody& body) {
   upload(spans);
   current_ = spans.data();
-  if (key.rows > kMostRecordedRows) {
+  if (!records(key.rows)) {
     body();
   } else {
     Recorded& recorded = find(key, spans);

@@ -24,6 +24,9 @@ class StepGraphs {
   void reserve(int64_t spans, int64_t pages);
 
   void run(const StepKey& key, std::span<const Span> spans, const StepBody& body);
+  // Whether steps of so many rows are recorded.
+  static bool records(int64_t rows);
+
   void forget(const void* owner);
 
   // The table that the spans of the current step were copied to; null outside of run().

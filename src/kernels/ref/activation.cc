@@ -3,11 +3,16 @@
 
 namespace slip {
 
-void RefOps::silu_mul(const SiluMulArgs& args) {
+void RefOps::gated_mul(const GatedMulArgs& args) {
   const Dims dims = check_shapes(args);
-  const int64_t count = dims["rows"] * dims["width"];
-  for (int64_t i = 0; i < count; ++i)
-    args.out.f32()[i] = float(silu(args.gate.f32()[i]) * double(args.up.f32()[i]));
+  const int64_t rows = dims["rows"], width = dims["width"];
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* up = args.up.f32() + r * dims["up_width"] + args.first_column;
+    for (int64_t i = 0; i < width; ++i) {
+      const double gate = activate(args.activation, double(args.gate.f32()[r * width + i]));
+      args.out.f32()[r * width + i] = float(gate * double(up[i]));
+    }
+  }
 }
 
 void RefOps::gate_heads(const GateHeadsArgs& args) {

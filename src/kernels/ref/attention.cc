@@ -21,7 +21,7 @@ void read_key(const AttentionArgs& args, const Reader& reader, int64_t p, std::s
   if (args.kv.recipe.coded())
     read_position(coded_keys(args), span, {position, p, kv_head}, key);
   else
-    read_plain(args.kv.keys, kv_vector(args.kv.keys.shape, span, p, kv_head), key);
+    read_plain(args.kv.keys, plain_vector(args.kv, span, p, kv_head), key);
 }
 
 void read_value(const AttentionArgs& args, const Reader& reader, int64_t p,
@@ -30,20 +30,22 @@ void read_value(const AttentionArgs& args, const Reader& reader, int64_t p,
   if (args.kv.recipe.coded())
     read_position(coded_values(args), span, {position, p, kv_head}, value);
   else
-    read_plain(args.kv.values, kv_vector(args.kv.values.shape, span, p, kv_head), value);
+    read_plain(args.kv.values, plain_vector(args.kv, span, p, kv_head), value);
 }
 
-// One query head over positions [0, reader.position]. Coded keys and values are rotated: so is the
-// query, and the result is turned back.
+// One query head over the positions it sees. Coded keys and values are rotated: so is the query,
+// and the result is turned back.
 void attend(const AttentionArgs& args, const Reader& reader, const float* q, float* out) {
   const size_t head_dim = size_t(args.q.shape[2]);
   const bool coded = args.kv.recipe.coded();
   std::vector<double> query(q, q + head_dim);
   if (coded) turbo_rotate(query, KvSide::keys);
   std::vector<double> head(head_dim, 0.0);
-  std::vector<double> scores(size_t(reader.position + 1), 0.0);
+  const int64_t end = reader.position + 1;
+  const int64_t begin = args.window > 0 ? std::max<int64_t>(0, end - args.window) : 0;
+  std::vector<double> scores(size_t(end - begin), 0.0);
   for (size_t p = 0; p < scores.size(); ++p) {
-    read_key(args, reader, int64_t(p), head);
+    read_key(args, reader, begin + int64_t(p), head);
     double dot = 0;
     for (size_t i = 0; i < head_dim; ++i) dot += query[i] * head[i];
     scores[p] = dot * double(args.scale);
@@ -56,7 +58,7 @@ void attend(const AttentionArgs& args, const Reader& reader, const float* q, flo
   }
   std::vector<double> mixed(head_dim, 0.0);
   for (size_t p = 0; p < scores.size(); ++p) {
-    read_value(args, reader, int64_t(p), head);
+    read_value(args, reader, begin + int64_t(p), head);
     for (size_t i = 0; i < head_dim; ++i) mixed[i] += scores[p] * head[i];
   }
   for (double& value : mixed) value /= sum;

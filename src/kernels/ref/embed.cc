@@ -13,7 +13,8 @@ void RefOps::embed(const EmbedArgs& args) {
     const int32_t id = args.ids.i32()[r];
     dims.require(id >= 0 && id < dims["vocabulary"], "id ", id, " of ", dims["vocabulary"]);
     decode_row(args.table, id, values);
-    for (int64_t i = 0; i < hidden; ++i) args.out.f32()[r * hidden + i] = float(values[size_t(i)]);
+    for (int64_t i = 0; i < hidden; ++i)
+      args.out.f32()[r * hidden + i] = float(double(args.factor) * values[size_t(i)]);
   }
 }
 

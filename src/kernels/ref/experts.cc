@@ -25,8 +25,11 @@ void RefOps::route(const RouteArgs& args) {
     double sum = 0;
     for (int64_t rank = 0; rank < top_k; ++rank)
       sum += std::exp(double(logits[ids[rank]]) - double(logits[ids[0]]));
-    for (int64_t rank = 0; rank < top_k; ++rank)
-      weights[rank] = float(std::exp(double(logits[ids[rank]]) - double(logits[ids[0]])) / sum);
+    for (int64_t rank = 0; rank < top_k; ++rank) {
+      const double scale = args.scales.empty() ? 1 : double(args.scales.f32()[ids[rank]]);
+      weights[rank] =
+          float(std::exp(double(logits[ids[rank]]) - double(logits[ids[0]])) / sum * scale);
+    }
   }
 }
 

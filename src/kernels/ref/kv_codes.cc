@@ -101,6 +101,13 @@ void store_rows(const CodedKv& kv, const Span& span) {
 void read_position(const CodedKv& kv, const Span& span, const CodedRead& read,
                    std::span<double> values) {
   const KvTail tail(span, page_len_of(kv));
+  if (kv.rows.empty()) {  // stored by an earlier step, and read as the next position will read it
+    const int64_t vector = kv_vector(kv.scales.shape, span, read.position, read.kv_head);
+    if (read.position < tail.page_of(read.reader + 1)) return read_codes(kv, vector, values);
+    std::ranges::transform(tail_at(kv, span, tail.place(read.position), read.kv_head),
+                           values.begin(), bf16_to_float);
+    return;
+  }
   if (read.position < tail.page_of(read.reader)) {
     read_codes(kv, kv_vector(kv.scales.shape, span, read.position, read.kv_head), values);
   } else {

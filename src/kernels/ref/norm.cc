@@ -10,8 +10,11 @@ void RefOps::rms_norm(const RmsNormArgs& args) {
     const float* x = args.x.f32() + r * dim;
     float* out = args.out.f32() + r * dim;
     const double inverse = inverse_rms(x, dim, args.eps);
-    for (int64_t i = 0; i < dim; ++i)
-      out[i] = float(double(x[i]) * inverse * double(args.scale.f32()[i]));
+    for (int64_t i = 0; i < dim; ++i) {
+      const double scale = args.scale.empty() ? 1 : double(args.scale.f32()[i]);
+      const double before = args.add ? double(out[i]) : 0;
+      out[i] = float(double(args.factor) * (before + double(x[i]) * inverse * scale));
+    }
   }
 }
 

@@ -19,7 +19,7 @@ class RefOps : public Ops {
   void embed(const EmbedArgs& args) override;
   void rms_norm(const RmsNormArgs& args) override;
   void linear(const LinearArgs& args) override;
-  void silu_mul(const SiluMulArgs& args) override;
+  void gated_mul(const GatedMulArgs& args) override;
   void route(const RouteArgs& args) override;
   void causal_conv(const CausalConvArgs& args) override;
   void delta_net(const DeltaNetArgs& args) override;

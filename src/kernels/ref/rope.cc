@@ -54,9 +54,9 @@ void RefOps::rope_table(const RopeTableArgs& args) {
 
 void RefOps::rotate_and_store(const RotateAndStoreArgs& args) {
   const Dims dims = check_shapes(args);
-  const int64_t q_heads = dims["q_heads"], kv_heads = dims["kv_heads"];
+  const int64_t q_heads = dims["q_heads"], kv_heads = args.k.empty() ? 0 : dims["kv_heads"];
   const int64_t head_dim = dims["head_dim"], pairs = dims["pairs"];
-  const bool coded = args.kv.recipe.coded();
+  const bool coded = !args.k.empty() && args.kv.recipe.coded();
   for (const Span& span : args.spans) {
     for (int64_t t = 0; t < span.rows; ++t) {
       const int64_t row = span.first_row + t;
@@ -79,7 +79,7 @@ void RefOps::rotate_and_store(const RotateAndStoreArgs& args) {
           rotate_for_codes(key, KvSide::keys, k);
           rotate_for_codes(value, KvSide::values, v);
         } else {
-          const int64_t vector = kv_vector(args.kv.keys.shape, span, span.start + t, h);
+          const int64_t vector = plain_vector(args.kv, span, span.start + t, h);
           write_plain(args.kv.keys, vector, key);
           write_plain(args.kv.values, vector, value);
         }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cmath>
+#include <numbers>
 
+#include "kernels/args.h"
 #include "quant/number_formats.h"
 #include "tensor/view.h"
 
@@ -11,6 +13,14 @@ namespace slip {
 inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 inline double silu(double x) { return x * sigmoid(x); }
+
+inline double gelu_tanh(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+inline double activate(Activation activation, double x) {
+  return activation == Activation::silu ? silu(x) : gelu_tanh(x);
+}
 
 // log(1 + e^x); above 20 the difference from x is far below a float's resolution.
 inline double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }

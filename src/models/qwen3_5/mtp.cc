@@ -1,4 +1,6 @@
 // The MTP layer: qwen35.md calls it multi-token prediction. It drafts; it never decides.
+#include "models/common/head.h"
+#include "models/common/step_key.h"
 #include "models/qwen3_5/forward.h"
 #include "models/qwen3_5/qwen3_5.h"
 
@@ -9,7 +11,7 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
   const Mtp& mtp = *weights_.mtp;
   const int64_t rows = step.ids.shape[0];
   const StepKey key = step_key(
-      PassKind::draft, rows, step.outputs,
+      this, PassKind::draft, rows, step.outputs,
       {step.ids.data, step.hidden.data, step.logits.data, step.next_hidden.data, step.peaks.data});
   ops_.run_step(key, step.spans, [&] {
     Pass pass{config_, ops_, cache, activations_, step.spans, rows};
@@ -27,7 +29,8 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
     decoder_layer(mtp.layer, config_.layers.size(), pass);
     const View normed = step.next_hidden.empty() ? hidden : step.next_hidden;
     ops_.rms_norm({.x = residual, .scale = mtp.final_scale, .out = normed, .eps = eps});
-    project(normed, step.outputs, weights_.draft_head(), {step.logits, step.peaks});
+    score(ops_, normed, output_rows(step.outputs), weights_.draft_head(),
+          {step.logits, step.peaks});
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/common/head.h"
+#include "models/common/step_key.h"
 #include "models/qwen3_5/cost.h"
 #include "models/qwen3_5/forward.h"
 
@@ -57,6 +59,8 @@ ModelInfo model_info(const Config& config, bool with_mtp) {
           .hidden = config.hidden,
           .layers = int64_t(config.layers.size()),
           .max_context = config.max_context,
+          .experts = config.experts ? config.experts->experts : 0,
+          .experts_per_token = config.experts ? config.experts->top_k : 0,
           .has_mtp = with_mtp};
 }
 
@@ -84,7 +88,7 @@ void Qwen35::forward(const Step& step, Cache& cache) {
   const int64_t rows = step.ids.shape[0];
   check(rows <= max_rows(), "a step of ", rows, " rows; the model was made for ", max_rows());
   const StepKey key =
-      step_key(PassKind::forward, rows, step.outputs,
+      step_key(this, PassKind::forward, rows, step.outputs,
                {step.ids.data, step.logits.data, step.hidden.data, step.peaks.data});
   ops_.run_step(key, step.spans, [&] {
     Pass pass{config_, ops_, cache, activations_, step.spans, rows};
@@ -95,29 +99,8 @@ void Qwen35::forward(const Step& step, Cache& cache) {
     for (size_t i = 0; i < weights_.layers.size(); ++i) decoder_layer(weights_.layers[i], i, pass);
     ops_.rms_norm(
         {.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.eps});
-    project(normed, step.outputs, weights_.head, {step.logits, step.peaks});
+    score(ops_, normed, output_rows(step.outputs), weights_.head, {step.logits, step.peaks});
   });
-}
-
-StepKey Qwen35::step_key(PassKind kind, int64_t rows, std::span<const int64_t> outputs,
-                         std::initializer_list<const void*> buffers) const {
-  StepKey key{.owner = this,
-              .kind = int64_t(kind),
-              .rows = rows,
-              .outputs = int64_t(outputs.size()),
-              .first_output = outputs.empty() ? 0 : outputs.front()};
-  std::copy(buffers.begin(), buffers.end(), key.buffers);
-  return key;
-}
-
-void Qwen35::project(const View& hidden, std::span<const int64_t> outputs, const Weight& head,
-                     const Scores& scores) {
-  if (outputs.empty()) return;
-  const int64_t first = outputs.front(), count = int64_t(outputs.size());
-  for (int64_t i = 0; i < count; ++i)
-    check(outputs[size_t(i)] == first + i, "logits are wanted of rows that are not neighbours");
-  ops_.linear({.x = hidden.slice(first, count), .weight = head, .out = scores.logits});
-  if (!scores.peaks.empty()) ops_.peaks({.x = scores.logits, .out = scores.peaks});
 }
 
 StepCost Qwen35::step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const {

@@ -44,18 +44,6 @@ class Qwen35 : public Model {
  private:
   Qwen35(const LoadOptions& options, Ops& ops);
 
-  enum class PassKind : uint8_t { forward, draft };
-  StepKey step_key(PassKind kind, int64_t rows, std::span<const int64_t> outputs,
-                   std::initializer_list<const void*> buffers) const;
-
-  // Logits of the rows listed in `outputs` of a normed hidden state [rows, hidden], and their peaks
-  // where those are wanted.
-  struct Scores {
-    View logits, peaks;
-  };
-  void project(const View& hidden, std::span<const int64_t> outputs, const Weight& head,
-               const Scores& scores);
-
   Config config_;
   ModelInfo info_;
   std::vector<CacheSpec> cache_specs_;

@@ -2,38 +2,23 @@
 
 #include <cmath>
 
+#include "models/common/weight_part.h"
+
 namespace slip::qwen3_5 {
 namespace {
 
 float plus_one(float value) { return value + 1.0f; }
 float exponential(float value) { return std::exp(value); }
 
-// Some of the model's weights while they are declared: how their names begin, and what matrices
-// become where the source holds 16 or 32 bits.
-struct Part {
+struct Part : WeightPart {
   const Config& config;
-  WeightTable& table;
-  std::string prefix{};
-  std::optional<WeightFormat> format{};
   std::optional<WeightFormat> shared_expert_format{};
 
   Part in(const std::string& name) const {
-    return {config, table, prefix + name, format, shared_expert_format};
+    return {{table, prefix + name, format}, config, shared_expert_format};
   }
   Part as(std::optional<WeightFormat> other) const {
-    return {config, table, prefix, other, shared_expert_format};
-  }
-  void matrix(const std::string& name, int64_t rows, int64_t columns, Weight* into) const {
-    table.add_linear({.name = prefix + name,
-                      .module = prefix + name,
-                      .out = rows,
-                      .in = columns,
-                      .recoding = {.format = format}},
-                     into);
-  }
-  void vector(const std::string& name, const Shape& shape, View* into,
-              float (*map)(float) = nullptr) const {
-    table.add_vector(prefix + name, shape, into, map);
+    return {{table, prefix, other}, config, shared_expert_format};
   }
 };
 
@@ -64,12 +49,6 @@ void declare_delta_net(const Part& part, DeltaNet& delta) {
   part.vector("norm.weight", {c.value_dim}, &delta.norm_scale);
 }
 
-void declare_mlp(const Part& part, int64_t width, GatedMlp& mlp) {
-  part.matrix("gate_proj", width, part.config.hidden, &mlp.gate);
-  part.matrix("up_proj", width, part.config.hidden, &mlp.up);
-  part.matrix("down_proj", part.config.hidden, width, &mlp.down);
-}
-
 void declare_moe(const Part& part, Moe& moe) {
   const ExpertsConfig& c = *part.config.experts;
   // Router and gate stay exact: small, and small differences decide which experts are asked.
@@ -77,8 +56,10 @@ void declare_moe(const Part& part, Moe& moe) {
   exact.matrix("gate", c.experts, part.config.hidden, &moe.router);
   moe.experts.resize(size_t(c.experts));
   for (size_t e = 0; e < moe.experts.size(); ++e)
-    declare_mlp(part.in(cat("experts.", e, ".")), c.width, moe.experts[e]);
-  declare_mlp(part.in("shared_expert.").as(part.shared_expert_format), c.shared_width, moe.shared);
+    part.in(cat("experts.", e, ".")).mlp(part.config.hidden, c.width, moe.experts[e]);
+  part.in("shared_expert.")
+      .as(part.shared_expert_format)
+      .mlp(part.config.hidden, c.shared_width, moe.shared);
   exact.matrix("shared_expert_gate", 1, part.config.hidden, &moe.shared_gate);
 }
 
@@ -97,7 +78,7 @@ void declare_layer(const Part& part, LayerKind kind, Layer& layer) {
   if (part.config.experts) {
     declare_moe(part.in("mlp."), layer.mlp.emplace<Moe>());
   } else {
-    declare_mlp(part.in("mlp."), part.config.mlp_width, layer.mlp.emplace<GatedMlp>());
+    part.in("mlp.").mlp(part.config.hidden, part.config.mlp_width, layer.mlp.emplace<GatedMlp>());
   }
 }
 
@@ -108,10 +89,6 @@ void declare_mtp(const Part& part, Mtp& mtp) {
   part.matrix("fc", hidden, 2 * hidden, &mtp.fc);
   declare_layer(part.in("layers.0."), LayerKind::attention, mtp.layer);
   part.vector("norm.weight", {hidden}, &mtp.final_scale, plus_one);
-}
-
-std::optional<WeightFormat> format_if(bool chosen, WeightFormat format) {
-  return chosen ? std::optional(format) : std::nullopt;
 }
 
 // The head, and the rows of it that drafting scores. A tied head is the embedding, which then is
@@ -178,7 +155,7 @@ std::vector<std::string> missing_mtp_tensors(const Config& config, const Prefixe
                                              const WeightSource& source) {
   WeightTable table;
   Mtp mtp;
-  declare_mtp({config, table, prefixes.mtp}, mtp);
+  declare_mtp({{table, prefixes.mtp}, config}, mtp);
   return table.missing(source);
 }
 
@@ -193,7 +170,7 @@ std::vector<std::string> ignored_prefixes(const Config& config, const Prefixes& 
 void declare_weights(const Declaration& declaration, WeightTable& table, Weights& weights) {
   const auto& [config, prefixes, wanted] = declaration;
   const WeightChoices& choices = wanted.choices;
-  Part text{config, table, prefixes.text};
+  Part text{{table, prefixes.text}, config};
   text.shared_expert_format = choices.shared_experts;
   text.matrix("embed_tokens", config.vocabulary, config.hidden, &weights.embedding);
   weights.layers.resize(config.layers.size());
@@ -202,7 +179,7 @@ void declare_weights(const Declaration& declaration, WeightTable& table, Weights
   text.vector("norm.weight", {config.hidden}, &weights.final_scale, plus_one);
   declare_heads(declaration, table, weights);
   if (!wanted.with_mtp) return;
-  declare_mtp({config, table, prefixes.mtp, choices.drafter, choices.drafter},
+  declare_mtp({{table, prefixes.mtp, choices.drafter}, config, choices.drafter},
               weights.mtp.emplace());
 }
 

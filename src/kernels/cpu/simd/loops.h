@@ -99,7 +99,8 @@ struct AttentionPage {
   int64_t head_dim;
   int64_t queries;
   const float* const* q;     // [queries], each [head_dim], already scaled
-  const int64_t* positions;  // [queries]: how many are visible, 1..kMaxPageSlice
+  const int64_t* positions;  // [queries]: the visible ones end here, 1..kMaxPageSlice
+  const int64_t* hidden;     // [queries]: and begin here; null: at 0
   float* maximum;            // [queries]
   float* denominator;        // [queries]
   float* const* out;         // [queries], each [head_dim]
@@ -150,6 +151,17 @@ struct CodedPage {
   CodedScratch scratch;
 };
 
+// out = factor * (x / sqrt(mean(x^2) + eps) * scale), or with `add` factor * (out + the same).
+struct NormRow {
+  const float* x;
+  const float* scale;  // null: 1
+  int64_t count;
+  float eps;
+  float* out;
+  bool add = false;
+  float factor = 1;
+};
+
 struct Loops {
   Isa isa;
   int activation_bytes;  // 1 or 2
@@ -165,10 +177,13 @@ struct Loops {
   void (*linear_int8)(const LinearTile& tile);
   void (*linear_int4)(const LinearTile& tile);
 
-  void (*rms_norm)(const float* x, const float* scale, int64_t count, float eps, float* out);
+  void (*rms_norm)(const NormRow& row);
   void (*gated_rms_norm)(const float* x, const float* gate, const float* scale, int64_t count,
                          float eps, float* out);
   void (*silu_mul)(const float* gate, const float* up, int64_t count, float* out);
+  void (*gelu_mul)(const float* gate, const float* up, int64_t count, float* out);  // tanh GELU
+  void (*soft_cap)(float cap, int64_t count, float* x);
+  void (*scale)(float factor, int64_t count, float* x);
   void (*sigmoid_mul)(const float* gate, int64_t count, float* x);
   // out = silu(sum over `width` rows of inputs * weights), channel by channel
   void (*conv_silu)(const float* const* inputs, const float* weight, int64_t weight_stride,

@@ -77,9 +77,12 @@ inline void score_block(const AttentionPage& page, const Source& keys, int64_t q
     }
 }
 
-// Turns the scores of a slice into weights, of which `visible` are seen, and moves on the running
-// maximum and denominator; returns the factor for what was summed before this slice.
-inline float soften(float* scores, int64_t visible, float& maximum, float& denominator) {
+// Turns the scores of a slice into weights, of which those from `hidden` to `visible` are seen, and
+// moves on the running maximum and denominator; returns the factor for what was summed before this
+// slice.
+inline float soften(float* scores, int64_t hidden, int64_t visible, float& maximum,
+                    float& denominator) {
+  for (int64_t i = 0; i < hidden; ++i) scores[i] = -INFINITY;
   for (int64_t i = visible; i < kMaxPageSlice; ++i) scores[i] = -INFINITY;
   F32x16 peak = load(scores);
   for (int64_t i = kLanes; i < kMaxPageSlice; i += kLanes) peak = max(peak, load(scores + i));
@@ -93,6 +96,7 @@ inline float soften(float* scores, int64_t visible, float& maximum, float& denom
     store(scores + i, weight);
   }
   // exp() clamps at e^-87, so hidden positions are zeroed explicitly.
+  for (int64_t i = 0; i < hidden; ++i) scores[i] = 0;
   for (int64_t i = visible; i < kMaxPageSlice; ++i) scores[i] = 0;
   for (int64_t i = 0; i < kMaxPageSlice; i += kLanes) total = add(total, load(scores + i));
   const float rescale = before == maximum ? 1.0f : std::exp(before - maximum);
@@ -104,16 +108,17 @@ inline float soften(float* scores, int64_t visible, float& maximum, float& denom
 // (8 KB) are read once, in order, and stay in the first-level cache for all dimensions.
 template <int Q, class Source>
 inline void weigh_values(const AttentionPage& page, const Source& values, int64_t query,
-                         int64_t visible, const float* scores, const float* rescale) {
+                         int64_t first, int64_t visible, const float* scores,
+                         const float* rescale) {
   constexpr int64_t kPositions = 8;
-  for (int64_t begin = 0; begin < visible; begin += kPositions) {
+  for (int64_t begin = first; begin < visible; begin += kPositions) {
     const int64_t end = begin + kPositions < visible ? begin + kPositions : visible;
     for (int64_t d = 0; d < vector_dims(page); d += 2 * kLanes) {
       F32x16 total[Q][2];
       for (int a = 0; a < Q; ++a) {
         for (int j = 0; j < 2; ++j) {
           total[a][j] = load(page.out[query + a] + d + j * kLanes);
-          if (begin == 0) total[a][j] = mul(total[a][j], set1(rescale[a]));
+          if (begin == first) total[a][j] = mul(total[a][j], set1(rescale[a]));
         }
       }
       for (int64_t p = begin; p < end; ++p) {
@@ -134,7 +139,7 @@ inline void weigh_values(const AttentionPage& page, const Source& values, int64_
   for (int a = 0; a < Q; ++a) {
     for (int64_t d = vector_dims(page); d < page.head_dim; ++d) {
       float total = page.out[query + a][d] * rescale[a];
-      for (int64_t p = 0; p < visible; ++p)
+      for (int64_t p = first; p < visible; ++p)
         total += scores[a * kMaxPageSlice + p] * values.one(p, d);
       page.out[query + a][d] = total;
     }
@@ -145,18 +150,22 @@ template <int Q, class Source>
 inline void attend_queries(const AttentionPage& page, const Source& keys, const Source& values,
                            int64_t query) {
   alignas(64) float scores[Q * kMaxPageSlice];
-  int64_t visible = 0;
-  for (int a = 0; a < Q; ++a)
+  int64_t visible = 0, first = kMaxPageSlice;
+  for (int a = 0; a < Q; ++a) {
+    const int64_t hidden = page.hidden ? page.hidden[query + a] : 0;
     visible = page.positions[query + a] > visible ? page.positions[query + a] : visible;
-  int64_t position = 0;
+    first = hidden < first ? hidden : first;
+  }
+  int64_t position = first;
   for (; position + 3 <= visible; position += 3)
     score_block<Q, 3>(page, keys, query, position, scores);
   for (; position < visible; ++position) score_block<Q, 1>(page, keys, query, position, scores);
   float rescale[Q];
   for (int a = 0; a < Q; ++a)
-    rescale[a] = soften(scores + a * kMaxPageSlice, page.positions[query + a],
-                        page.maximum[query + a], page.denominator[query + a]);
-  weigh_values<Q>(page, values, query, visible, scores, rescale);
+    rescale[a] =
+        soften(scores + a * kMaxPageSlice, page.hidden ? page.hidden[query + a] : 0,
+               page.positions[query + a], page.maximum[query + a], page.denominator[query + a]);
+  weigh_values<Q>(page, values, query, first, visible, scores, rescale);
 }
 
 template <class Stored>

@@ -158,7 +158,7 @@ void attention_codes(const CodedPage& page) {
   for (int64_t query = 0; query < page.queries; ++query) {
     float* weights = scratch.scores + query * kMaxPageSlice;
     scratch.rescale[query] =
-        soften(weights, kMaxPageSlice, page.maximum[query], page.denominator[query]);
+        soften(weights, 0, kMaxPageSlice, page.maximum[query], page.denominator[query]);
     for (int64_t i = 0; i < kMaxPageSlice; i += kLanes)
       store(weights + i, mul(load(weights + i), load_bf16(page.values.scales + i)));
     scratch.weight_scales[query] = round_to_int16<kWeightSteps>(

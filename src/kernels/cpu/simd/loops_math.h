@@ -54,11 +54,15 @@ float inner_product(const float* x, const float* y, int64_t count) {
   return sum(total);
 }
 
-void rms_norm(const float* x, const float* scale, int64_t count, float eps, float* out) {
-  const float inverse = 1.0f / std::sqrt(inner_product(x, x, count) / float(count) + eps);
-  for_each_vector(count, [&](int64_t i, int64_t valid) {
-    const F32x16 v = mul(load_part(x + i, valid), set1(inverse));
-    store_part(out + i, valid, mul(v, load_part(scale + i, valid)));
+void rms_norm(const NormRow& row) {
+  const float* x = row.x;
+  const float mean = inner_product(x, x, row.count) / float(row.count);
+  const float inverse = 1.0f / std::sqrt(mean + row.eps);
+  for_each_vector(row.count, [&](int64_t i, int64_t valid) {
+    F32x16 v = mul(load_part(x + i, valid), set1(inverse));
+    if (row.scale) v = mul(v, load_part(row.scale + i, valid));
+    if (row.add) v = add(load_part(row.out + i, valid), v);
+    store_part(row.out + i, valid, mul(v, set1(row.factor)));
   });
 }
 
@@ -82,6 +86,33 @@ void l2_normalize(const float* x, int64_t count, float factor, float* out) {
 void silu_mul(const float* gate, const float* up, int64_t count, float* out) {
   for_each_vector(count, [&](int64_t i, int64_t valid) {
     store_part(out + i, valid, mul(silu(load_part(gate + i, valid)), load_part(up + i, valid)));
+  });
+}
+
+// x / 2 * (1 + tanh(u)) = x * sigmoid(2 u)
+inline F32x16 gelu(F32x16 x) {
+  constexpr float kTwiceRoot = 1.59576912f;  // 2 * sqrt(2 / pi)
+  const F32x16 cubic = fma(mul(mul(x, x), x), set1(0.044715f), x);
+  return mul(x, sigmoid(mul(cubic, set1(kTwiceRoot))));
+}
+
+void gelu_mul(const float* gate, const float* up, int64_t count, float* out) {
+  for_each_vector(count, [&](int64_t i, int64_t valid) {
+    store_part(out + i, valid, mul(gelu(load_part(gate + i, valid)), load_part(up + i, valid)));
+  });
+}
+
+// tanh(u) = 2 * sigmoid(2 u) - 1
+void soft_cap(float cap, int64_t count, float* x) {
+  for_each_vector(count, [&](int64_t i, int64_t valid) {
+    const F32x16 inner = sigmoid(mul(load_part(x + i, valid), set1(2 / cap)));
+    store_part(x + i, valid, sub(mul(inner, set1(2 * cap)), set1(cap)));
+  });
+}
+
+void scale(float factor, int64_t count, float* x) {
+  for_each_vector(count, [&](int64_t i, int64_t valid) {
+    store_part(x + i, valid, mul(load_part(x + i, valid), set1(factor)));
   });
 }
 

@@ -2,6 +2,8 @@
 // that a recorded step can be replayed.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
 namespace slip {
@@ -15,6 +17,11 @@ struct DeviceSpan {
   int32_t replay;
   int32_t record_side;
   const int32_t* pages;  // device
+
+  // The page of positions [index * page_len, ...): one of the sequence's ring, if there is one.
+  __device__ int64_t page(int64_t index, int ring_pages) const {
+    return ring_pages > 0 ? int64_t(state_slot) * ring_pages + index % ring_pages : pages[index];
+  }
 };
 
 }  // namespace slip

@@ -63,6 +63,13 @@ __device__ __forceinline__ uint4 load_stream(const void* p) {
 
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
+__device__ __forceinline__ float gelu_tanh(float x) {
+  constexpr float kRoot = 0.7978845608f;  // sqrt(2 / pi)
+  return 0.5f * x * (1.0f + tanhf(kRoot * fmaf(0.044715f * x * x, x, x)));
+}
+__device__ __forceinline__ float activated(float x, bool gelu) {
+  return gelu ? gelu_tanh(x) : silu(x);
+}
 
 __device__ __forceinline__ float bf16_value(uint16_t bits) {
   return __uint_as_float(uint32_t(bits) << 16);

@@ -80,6 +80,8 @@ struct DeviceWeight {
   int64_t out, in;
   int32_t group;
   WeightFormat format;
+
+  bool operator==(const DeviceWeight&) const = default;
 };
 
 inline DeviceWeight device_weight(const Weight& weight) {

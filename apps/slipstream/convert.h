@@ -1,0 +1,68 @@
+// What the convert verbs share.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "checkpoint/tensor_class.h"
+#include "convert/hybrid.h"
+#include "pull_progress.h"
+#include "terminal.h"
+#include "verb.h"
+
+namespace slip {
+
+// One line that changes on a terminal, a line now and then elsewhere; Ctrl-C stops what it shows.
+class ConvertDisplay {
+ public:
+  explicit ConvertDisplay(bool quiet);
+  ~ConvertDisplay();
+  ConvertDisplay(const ConvertDisplay&) = delete;
+  ConvertDisplay& operator=(const ConvertDisplay&) = delete;
+
+  // A note between the lines of progress.
+  void say(const std::string& text);
+  // The beginning of the line: what is being done, and in what it is counted.
+  enum class Unit { bytes, tokens };
+  void stage(std::string what, Unit unit = Unit::bytes);
+  bool progressed(uint64_t done, uint64_t total);
+  ConvertProgress callback() {
+    return [this](uint64_t done, uint64_t total) { return progressed(done, total); };
+  }
+
+  double seconds() const { return clock_.seconds(); }
+
+ private:
+  void clear_line();
+  std::string line(uint64_t done, uint64_t total) const;
+
+  bool quiet_, one_line_;
+  int columns_;
+  InterruptScope interrupts_;
+  std::string stage_;
+  Unit unit_ = Unit::bytes;
+  Stopwatch clock_;
+  RateMeter meter_;
+  double shown_at_ = 0;
+  bool line_open_ = false;
+};
+
+// What a verb returns after a conversion: 130 for Ctrl-C, as a shell does, after saying so.
+Result<int> convert_failure(Error failure);
+
+// "shared_experts,mtp"
+Result<std::set<TensorClass>> parse_tensor_classes(const std::vector<std::string>& words);
+// All words that it takes.
+std::string tensor_class_words();
+
+std::unique_ptr<Verb> make_convert_hybrid_verb();
+std::unique_ptr<Verb> make_convert_mtp_verb();
+std::unique_ptr<Verb> make_convert_int4_verb();
+std::unique_ptr<Verb> make_convert_fp8_verb();
+std::unique_ptr<Verb> make_convert_check_verb();
+std::unique_ptr<Verb> make_convert_gguf_verb();
+
+}  // namespace slip

@@ -1,0 +1,137 @@
+// convert hybrid: an INT4 checkpoint with the matrices it kept in 16 bits replaced by FP8.
+#include <cstdio>
+
+#include "base/json.h"
+#include "convert.h"
+#include "convert/remote_source.h"
+#include "engine/memory_plan.h"
+#include "environment.h"
+
+namespace slip {
+namespace {
+
+// A table row per class: how many were replaced, and why the others were not.
+std::string report_text(const HybridPlan& plan) {
+  const std::map<TensorClass, int64_t> replaced = plan.replaced();
+  std::string text;
+  for (const TensorClass one : all_tensor_classes()) {
+    const auto count = replaced.find(one);
+    if (count != replaced.end())
+      text += cat("  ", name_of(one), ": ", count->second, " matrices become FP8\n");
+    const auto left = plan.left.find(one);
+    if (left == plan.left.end()) continue;
+    for (const auto& [reason, tensors] : left->second)
+      text += cat("  ", name_of(one), ": ", tensors, " stay: ", name_of(reason), "\n");
+  }
+  return text + cat("  ", plan.unused_fp8, " tensors of the FP8 checkpoint are not needed\n",
+                    "  16-bit matrices of ", describe_bytes(plan.bytes_before()), " become ",
+                    describe_bytes(plan.bytes_after()), "\n");
+}
+
+class ConvertHybrid : public Verb {
+ public:
+  ConvertHybrid() : flags_("convert hybrid", "Make an INT4+FP8 checkpoint from one of each") {
+    flags_.option("--int4", &int4_, "DIR", "The INT4 checkpoint (AutoRound, GPTQ)");
+    flags_.option(
+        "--fp8", &fp8_, "DIR|REPO",
+        "The FP8 checkpoint of the same model: a folder, or org/name on the hub, of which "
+        "only the needed bytes are fetched");
+    flags_.option("--out", &out_, "DIR", "The folder to make");
+    flags_.option("--replace", &replace_, "CLASSES",
+                  "What becomes FP8 where INT4 kept 16 bits; without it shared_experts");
+    flags_.flag("--full", &full_,
+                "Rewrite files that hold replaced matrices, so that no tensor is there twice");
+    flags_.choice("--link", &link_, {"auto", "hard", "reference", "copy"},
+                  "How unchanged files get into the folder; auto: hard links, else copies");
+    flags_.option("--endpoint", &endpoint_, "URL",
+                  "Another hub; without it HF_ENDPOINT, or https://huggingface.co");
+    flags_.flag("--dry-run", &dry_run_, "Say what would be done, and do nothing");
+    flags_.flag("-q,--quiet", &quiet_, "Print only the folder");
+    flags_.footer(
+        "By default the INT4 files are linked, not rewritten: one more file has the FP8 matrices, "
+        "and\na new index points to them. The folder appears when it is complete; an interrupted "
+        "run is\nsimply started again.\n\nClasses: " +
+        tensor_class_words() +
+        "\n\nExample:\n"
+        "  slipstream convert hybrid --int4 ./qwen-int4 --fp8 Qwen/Qwen3.5-122B-A10B-FP8 \\\n"
+        "    --out ./qwen-hybrid");
+  }
+  Flags& flags() override { return flags_; }
+
+  Result<int> run() override {
+    if (int4_.empty() || fp8_.empty() || out_.empty())
+      return error("--int4, --fp8 and --out are needed; see slipstream convert hybrid --help");
+    HubSettings hub = hub_settings();
+    if (!endpoint_.empty()) hub.endpoint = endpoint_;
+    ignore_broken_pipes();
+    ConvertDisplay display(quiet_);
+    Result<int> status = convert(hub, display);
+    if (!status.ok()) return convert_failure(std::move(status).failure());
+    return status;
+  }
+
+ private:
+  Result<int> convert(const HubSettings& hub, ConvertDisplay& display) {
+    std::set<TensorClass> classes{TensorClass::shared_experts};
+    if (!replace_.empty()) {
+      SLIP_TRY(classes, parse_tensor_classes(replace_));
+    }
+    SLIP_TRY(const LinkWay link, parse_link_way(link_));
+    SLIP_TRY(const std::filesystem::path int4_folder, locate_model(int4_));
+    SLIP_TRY(const Checkpoint int4, Checkpoint::open(int4_folder));
+    SLIP_TRY(const std::unique_ptr<TensorSource> fp8, open_fp8(hub));
+    SLIP_TRY(const HybridPlan plan, plan_hybrid(int4, *fp8, classes));
+    for (const std::string& note : int4.notes()) display.say(cat(int4_, ": ", note));
+    display.say(report_text(plan));
+    if (plan.replacements.empty()) {
+      display.say("nothing needs doing: no matrix of these classes can become FP8");
+      return 0;
+    }
+    if (dry_run_) return 0;
+    display.stage("hybrid");
+    SLIP_TRY(const HybridResult result, make_hybrid({.int4 = int4,
+                                                     .fp8 = *fp8,
+                                                     .plan = plan,
+                                                     .classes = classes,
+                                                     .out = out_,
+                                                     .full = full_,
+                                                     .link = link},
+                                                    display.callback()));
+    if (result.was_there) {
+      display.say("nothing needs doing: the folder holds this hybrid already");
+    } else {
+      display.say(cat("wrote ", describe_bytes(result.written),
+                      result.copied > 0 ? cat(", copied ", describe_bytes(result.copied),
+                                              " that could not be linked")
+                                        : "",
+                      " in ", describe_seconds(display.seconds())));
+    }
+    std::printf("%s\n", out_.c_str());
+    return 0;
+  }
+
+  // A folder wins, then the cache, then the hub.
+  Result<std::unique_ptr<TensorSource>> open_fp8(const HubSettings& hub) const {
+    const Result<std::filesystem::path> folder = locate_model(fp8_);
+    if (folder.ok()) {
+      SLIP_TRY(std::unique_ptr<FolderSource> local, FolderSource::open(folder.value()));
+      return std::unique_ptr<TensorSource>(std::move(local));
+    }
+    const std::optional<RepoId> repo = parse_repo_id(fp8_);
+    if (!repo || is_offline()) return folder.failure();
+    SLIP_TRY(std::unique_ptr<RemoteSource> remote,
+             RemoteSource::open(*repo, hub, InterruptScope::flag()));
+    return std::unique_ptr<TensorSource>(std::move(remote));
+  }
+
+  Flags flags_;
+  std::string int4_, fp8_, out_, link_ = "auto", endpoint_;
+  std::vector<std::string> replace_;
+  bool full_ = false, dry_run_ = false, quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_convert_hybrid_verb() { return std::make_unique<ConvertHybrid>(); }
+
+}  // namespace slip

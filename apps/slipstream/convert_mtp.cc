@@ -1,0 +1,60 @@
+// convert mtp: an MTP layer for a checkpoint that lacks it, or whose index does.
+#include <cstdio>
+
+#include "convert.h"
+#include "convert/mtp.h"
+#include "engine/memory_plan.h"
+#include "environment.h"
+
+namespace slip {
+namespace {
+
+class ConvertMtp : public Verb {
+ public:
+  ConvertMtp() : flags_("convert mtp", "Register or copy the MTP layer of a checkpoint") {
+    flags_.option("--from", &from_, "DIR",
+                  "A checkpoint of the same model that has it; not needed where only the index of "
+                  "--to lacks it");
+    flags_.option("--to", &to_, "DIR", "The checkpoint that shall have it; changed in place");
+    flags_.flag("--dry-run", &dry_run_, "Say what would be done, and do nothing");
+  }
+  Flags& flags() override { return flags_; }
+
+  Result<int> run() override {
+    if (to_.empty()) return error("--to is needed; see slipstream convert mtp --help");
+    MtpRequest request{.from = std::nullopt, .to = {}, .dry_run = dry_run_};
+    SLIP_TRY(request.to, locate_model(to_));
+    if (!from_.empty()) {
+      SLIP_TRY(request.from, locate_model(from_));
+    }
+    SLIP_TRY(const MtpResult result, add_mtp(request));
+    const std::string did = dry_run_ ? "would be" : "were";
+    switch (result.done) {
+      case MtpResult::Done::nothing:
+        std::printf("nothing needs doing: all %lld MTP tensors are there and in the index\n",
+                    static_cast<long long>(result.tensors));
+        break;
+      case MtpResult::Done::registered:
+        std::printf("%lld MTP tensors lie in the folder; they %s added to the index\n",
+                    static_cast<long long>(result.tensors), did.c_str());
+        break;
+      case MtpResult::Done::copied:
+        std::printf("%lld MTP tensors (%s) %s copied into %s\n",
+                    static_cast<long long>(result.tensors), describe_bytes(result.bytes).c_str(),
+                    did.c_str(), std::string(kMtpFile).c_str());
+        break;
+    }
+    return 0;
+  }
+
+ private:
+  Flags flags_;
+  std::string from_, to_;
+  bool dry_run_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_convert_mtp_verb() { return std::make_unique<ConvertMtp>(); }
+
+}  // namespace slip

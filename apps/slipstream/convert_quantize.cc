@@ -1,0 +1,214 @@
+// convert int4, convert fp8: a 16-bit checkpoint with coarser weights, in the published layouts.
+#include <cmath>
+#include <cstdio>
+
+#include "base/json.h"
+#include "convert.h"
+#include "convert/calibrate.h"
+#include "convert/calibration_text.h"
+#include "convert/quantize.h"
+#include "convert/quantize_config.h"
+#include "convert_report.h"
+#include "engine/memory_plan.h"
+#include "environment.h"
+
+namespace slip {
+namespace {
+
+std::string plan_text(const QuantizePlan& plan) {
+  std::string text;
+  for (const auto& [tensor_class, forms] : plan.counts)
+    for (const auto& [form, count] : forms)
+      text += cat("  ", name_of(tensor_class), ": ", count, " matrices ",
+                  form == StoredForm::plain ? "stay " : "become ", name_of(form), "\n");
+  return text;
+}
+
+// "shared_experts=fp8"
+Status apply_choice(const std::string& text, FormChoices& choices) {
+  const size_t equals = text.find('=');
+  const std::string word = text.substr(0, equals);
+  const std::string form = equals == std::string::npos ? "" : text.substr(equals + 1);
+  SLIP_TRY(const std::set<TensorClass> classes, parse_tensor_classes({word}));
+  for (const TensorClass one : classes) {
+    if (form == "int4") {
+      choices[one] = StoredForm::int4;
+    } else if (form == "fp8") {
+      choices[one] = StoredForm::fp8;
+    } else if (form == "16") {
+      choices.erase(one);
+    } else {
+      return error("--class takes CLASS=int4, CLASS=fp8 or CLASS=16, not \"", text, "\"");
+    }
+  }
+  return {};
+}
+
+class ConvertQuantize : public Verb {
+ public:
+  explicit ConvertQuantize(StoredForm form)
+      : form_(form),
+        flags_(form == StoredForm::int4 ? "convert int4" : "convert fp8",
+               form == StoredForm::int4
+                   ? "Quantize a 16-bit checkpoint to INT4 (AutoRound's layout)"
+                   : "Quantize a 16-bit checkpoint to FP8 (Qwen's layout)") {
+    flags_.option("-m,--model", &model_, "DIR", "The 16-bit checkpoint");
+    flags_.option("--out", &out_, "DIR", "The folder to make");
+    flags_.option("--class", &classes_, "CLASS=FORM",
+                  "What becomes of a class of tensors: int4, fp8 or 16; may be repeated");
+    if (form == StoredForm::int4) {
+      flags_.option("--group-size", &group_, "N", "Weights per scale: 128, 64 or 32");
+      flags_.option(
+          "--calibrate", &calibrate_, "FILE|self",
+          "Choose codes that keep what matrices put out on this text, or on what the model "
+          "itself writes");
+      flags_.option("--samples", &samples_.samples, "N", "Pieces of text to calibrate with");
+      flags_.option("--sample-length", &samples_.length, "N", "Tokens of each");
+    }
+    flags_.option("--report", &report_, "FILE",
+                  "A text to measure the result on: perplexity, distance from the source, drafts");
+    flags_.option("--threads", &threads_, "N", "Threads; without it one per core");
+    flags_.flag("--dry-run", &dry_run_, "Say what would be done, and do nothing");
+    flags_.flag("-q,--quiet", &quiet_, "Print only the folder");
+    flags_.footer(
+        "The folder appears when it is complete; an interrupted run is simply started again and "
+        "goes on\nwith the files that were finished.\n\nClasses: " +
+        tensor_class_words());
+  }
+  Flags& flags() override { return flags_; }
+
+  Result<int> run() override {
+    if (model_.empty() || out_.empty())
+      return error("--model and --out are needed; see slipstream ", flags_.verb(), " --help");
+    if (group_ != 128 && group_ != 64 && group_ != 32)
+      return error("--group-size is 128, 64 or 32, not ", group_);
+    ConvertDisplay display(quiet_);
+    Result<int> status = convert(display);
+    if (!status.ok()) return convert_failure(std::move(status).failure());
+    return status;
+  }
+
+ private:
+  // Codes that were found, and the folder that they lie in until the checkpoint is there.
+  struct Calibration {
+    OutputFolder work;
+    std::unique_ptr<CalibratedCodes> codes;
+    JsonObject config;
+  };
+
+  Result<Calibration> calibrate(const QuantizeJob& nearest, const Backend& backend,
+                                ConvertDisplay& display) const {
+    const std::filesystem::path& model = nearest.source.folder();
+    display.stage("writing samples", ConvertDisplay::Unit::tokens);
+    SLIP_TRY(const CalibrationText text, calibrate_ == "self"
+                                             ? samples_of_model(model, samples_, *backend.ops,
+                                                                *backend.pool, display.callback())
+                                             : samples_of_file(model, calibrate_, samples_));
+    display.say(
+        cat("calibrating with ", text.samples.size(), " samples, ", text.tokens(), " tokens"));
+    const JsonObject config =
+        autoround_config(nearest.plan, {.sweeps = kCalibrationSweeps,
+                                        .samples = int64_t(text.samples.size()),
+                                        .length = text.longest(),
+                                        .dataset = text.origin});
+    SLIP_TRY(OutputFolder work,
+             calibration_folder(out_, cat(dump_json(config), fingerprint(text))));
+    QuantizeJob rounding = nearest;
+    rounding.out = work.file("rounded");
+    display.stage("rounding");
+    SLIP_TRY([[maybe_unused]] const QuantizeResult rounded,
+             quantize_checkpoint(rounding, *backend.pool, display.callback()));
+    SLIP_TRY(std::unique_ptr<CalibratedCodes> codes,
+             CalibratedCodes::make({.source = nearest.source,
+                                    .plan = nearest.plan,
+                                    .rounded = rounding.out,
+                                    .work = work.path(),
+                                    .text = text},
+                                   *backend.ops, *backend.pool, [&](const CalibrateProgress& now) {
+                                     display.stage(cat("layer ", now.layer + 1, " of ", now.layers),
+                                                   ConvertDisplay::Unit::tokens);
+                                     return display.progressed(uint64_t(now.tokens_done),
+                                                               uint64_t(now.tokens));
+                                   }));
+    for (const LayerErrors& layer : codes->errors()) {
+      const double share = layer.before > 0 ? std::sqrt(layer.after / layer.before) : 1;
+      display.say(cat("  ", layer.layer, ": outputs are off by ", std::llround(100 * share),
+                      " % of what rounding to nearest makes them"));
+    }
+    return Calibration{std::move(work), std::move(codes), config};
+  }
+
+  Result<int> convert(ConvertDisplay& display) {
+    const bool int4 = form_ == StoredForm::int4;
+    QuantizeOptions options{.choices = int4 ? autoround_choices() : fp8_choices(),
+                            .group = int(group_),
+                            .mtp_apart = int4};
+    for (const std::string& choice : classes_)
+      SLIP_TRY_STATUS(apply_choice(choice, options.choices));
+    SLIP_TRY(const std::filesystem::path folder, locate_model(model_));
+    SLIP_TRY(const Checkpoint source, Checkpoint::open(folder));
+    SLIP_TRY(const QuantizePlan plan, plan_quantization(source, options));
+    for (const std::string& note : source.notes()) display.say(cat(model_, ": ", note));
+    display.say(plan_text(plan));
+    if (dry_run_) return 0;
+    ModelFlags machine;
+    machine.threads = threads_;
+    machine.device = "cpu";
+    SLIP_TRY(const Backend backend, make_backend(machine));
+    QuantizeJob job{.source = source,
+                    .plan = plan,
+                    .quantization_config = int4 ? autoround_config(plan, {}) : fp8_config(plan),
+                    .hybrid_note = hybrid_note(plan),
+                    .out = out_};
+    std::optional<Calibration> calibration;
+    if (!calibrate_.empty()) {
+      SLIP_TRY(Calibration found, calibrate(job, backend, display));
+      calibration.emplace(std::move(found));
+      job.codes = calibration->codes.get();
+      job.quantization_config = calibration->config;
+    }
+    display.stage(int4 ? "INT4" : "FP8");
+    SLIP_TRY(const QuantizeResult result,
+             quantize_checkpoint(job, *backend.pool, display.callback()));
+    if (calibration) SLIP_TRY_STATUS(calibration->work.discard());
+    if (result.was_there) {
+      display.say("nothing needs doing: the folder holds this checkpoint already");
+    } else {
+      const double seconds = display.seconds();
+      display.say(
+          cat("read ", describe_bytes(plan.source_bytes), ", wrote ",
+              describe_bytes(result.written), " in ", describe_seconds(seconds),
+              calibration
+                  ? ""
+                  : cat(" (", std::llround(double(plan.source_bytes) / 1e6 / seconds), " MB/s)")));
+    }
+    if (!report_.empty()) {
+      SLIP_TRY(const std::string report,
+               quality_report({.source = folder, .made = out_, .text = report_}, backend));
+      display.say(report);
+    }
+    std::printf("%s\n", out_.c_str());
+    return 0;
+  }
+
+  StoredForm form_;
+  Flags flags_;
+  std::string model_, out_;
+  std::vector<std::string> classes_;
+  int64_t group_ = 128;
+  std::string calibrate_, report_;
+  SampleSize samples_;
+  std::optional<int64_t> threads_;
+  bool dry_run_ = false, quiet_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Verb> make_convert_int4_verb() {
+  return std::make_unique<ConvertQuantize>(StoredForm::int4);
+}
+std::unique_ptr<Verb> make_convert_fp8_verb() {
+  return std::make_unique<ConvertQuantize>(StoredForm::fp8);
+}
+
+}  // namespace slip

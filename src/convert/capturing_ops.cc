@@ -1,0 +1,208 @@
+#include "convert/capturing_ops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "quant/int4_loops.h"
+
+namespace slip {
+namespace {
+
+constexpr size_t kWaitingRows = 256;
+constexpr int64_t kRowsPerItem = 32;  // of the matrix of products
+
+// Rows that an expert is asked about, and what its answer counts for.
+using Members = std::vector<std::pair<int64_t, float>>;
+
+bool same(const WeightInfo& a, const WeightInfo& b) {
+  return a.format == b.format && a.out == b.out && a.in == b.in && a.group == b.group;
+}
+
+}  // namespace
+
+Weight CapturingOps::pack(const Weight& plain, std::span<std::byte> storage) {
+  {
+    const std::lock_guard lock(mutex_);
+    packed_[storage.data()] = {plain.info, storage};
+  }
+  return ops_.pack(plain, storage);
+}
+
+// Tables place matrices one after the other in one buffer, in the order of their list; what is not
+// packed (norms and other vectors) has no place here and is passed over.
+void CapturingOps::name_weights(std::span<const PlacedWeight> placed) {
+  auto next = packed_.begin();
+  for (const PlacedWeight& weight : placed) {
+    if (next == packed_.end()) break;
+    if (!same(next->second.info, weight.info)) continue;
+    places_[weight.name] = next->first;
+    ++next;
+  }
+  check(next == packed_.end(), "name_weights: matrices without a name");
+}
+
+void CapturingOps::watch(const std::vector<std::string>& modules, const std::string& layer) {
+  watched_.clear();
+  captures_.clear();
+  last_input_ = nullptr;
+  last_capture_.reset();
+  for (const std::string& module : modules) {
+    const auto place = places_.find(module);
+    check(place != places_.end(), "watch: no matrix ", module);
+    watched_.insert(place->second);
+  }
+  last_place_ = nullptr;
+  for (const auto& [name, place] : places_)
+    if (name.starts_with(layer) && place > last_place_) last_place_ = place;
+}
+
+const Gram* CapturingOps::gram_of(const std::string& module) {
+  const auto found = captures_.find(places_.at(module));
+  if (found == captures_.end()) return nullptr;
+  Capture& capture = *found->second;
+  Gram& gram = capture.gram;
+  if (!capture.waiting.empty()) add_waiting(capture);
+  // Only the part above the diagonal was summed up.
+  for (int64_t i = 0; i < gram.inputs; ++i)
+    for (int64_t j = 0; j < i; ++j)
+      gram.products[size_t(i * gram.inputs + j)] = gram.products[size_t(j * gram.inputs + i)];
+  return &gram;
+}
+
+void CapturingOps::replace(const std::string& module, const Weight& plain) {
+  const Packed& packed = packed_.at(places_.at(module));
+  check(same(packed.info, plain.info), "replace: ", module, " has another format");
+  ops_.pack(plain, packed.storage);
+}
+
+void CapturingOps::capture(const View& x, const Weight& weight) {
+  const std::byte* place = weight.values.data;
+  auto found = captures_.find(place);
+  if (found == captures_.end()) {
+    // Gate and up, or queries, keys and values: the same rows once more.
+    const bool shares = last_input_ == x.data && last_capture_;
+    found = captures_.emplace(place, shares ? last_capture_ : std::make_shared<Capture>()).first;
+  }
+  const std::shared_ptr<Capture>& capture = found->second;
+  const bool again = last_input_ == x.data && last_capture_ == capture;
+  last_input_ = x.data;
+  last_capture_ = capture;
+  if (again) return;
+  Gram& gram = capture->gram;
+  if (gram.products.empty()) {
+    gram.inputs = x.shape[1];
+    gram.products.resize(size_t(gram.inputs * gram.inputs));
+    capture->waiting.reserve(kWaitingRows * size_t(gram.inputs));
+  }
+  for (int64_t row = 0; row < x.shape[0]; ++row) {
+    const float* values = x.f32() + row * gram.inputs;
+    capture->waiting.insert(capture->waiting.end(), values, values + gram.inputs);
+    ++gram.rows;
+    if (capture->waiting.size() == kWaitingRows * size_t(gram.inputs)) add_waiting(*capture);
+  }
+}
+
+void CapturingOps::add_waiting(Capture& capture) {
+  Gram& gram = capture.gram;
+  const auto inputs = size_t(gram.inputs);
+  const size_t rows = (capture.waiting.size() / inputs + 7) / 8 * 8;  // the loop takes eights
+  capture.waiting.resize(rows * inputs, 0.0f);
+  const Int4Loops& loops = int4_loops();
+  pool_.run((gram.inputs + kRowsPerItem - 1) / kRowsPerItem, [&](int64_t item, int) {
+    const auto begin = size_t(item * kRowsPerItem);
+    loops.gram(gram.products.data(), capture.waiting.data(),
+               {.rows = rows,
+                .inputs = inputs,
+                .begin = begin,
+                .end = std::min(begin + size_t(kRowsPerItem), inputs)});
+  });
+  capture.waiting.clear();
+}
+
+void CapturingOps::linear(const LinearArgs& args) {
+  if (watches(args.weight)) {
+    capture(args.x, args.weight);
+  } else {
+    last_input_ = nullptr;
+    ended_ |= lies_behind(args.weight);
+  }
+  if (!ended_) ops_.linear(args);
+}
+
+void CapturingOps::linears(const LinearsArgs& args) {
+  last_input_ = nullptr;
+  ended_ |= std::all_of(args.outputs.begin(), args.outputs.end(),
+                        [&](const LinearOutput& output) { return lies_behind(output.weight); });
+  if (ended_) return;
+  for (const LinearOutput& output : args.outputs)
+    if (watches(output.weight)) capture(args.x, output.weight);
+  ops_.linears(args);
+}
+
+void CapturingOps::gated_mlp(const GatedMlpArgs& args) {
+  last_input_ = nullptr;
+  ended_ |= lies_behind(args.mlp.gate);
+  if (ended_) return;
+  if (watches(args.mlp)) {
+    Ops::gated_mlp(args);
+  } else {
+    ops_.gated_mlp(args);
+  }
+}
+
+void CapturingOps::experts(const ExpertsArgs& args) {
+  last_input_ = nullptr;
+  ended_ |= lies_behind(args.experts.front().gate);
+  if (ended_) return;
+  const bool any = std::any_of(args.experts.begin(), args.experts.end(),
+                               [&](const GatedMlp& mlp) { return watches(mlp); });
+  if (any || watches(args.shared)) {
+    watched_experts(args);
+  } else {
+    ops_.experts(args);
+  }
+}
+
+// Expert by expert with all of its rows, where the default composition goes row by row.
+void CapturingOps::watched_experts(const ExpertsArgs& args) {
+  const int64_t rows = args.x.shape[0], hidden = args.x.shape[1], top_k = args.ids.shape[1];
+  const auto run = [&](const GatedMlp& mlp, const Members& members) {
+    if (members.empty()) return;
+    const auto count = int64_t(members.size());
+    expert_rows_.resize(size_t(count * hidden));
+    expert_sums_.resize(size_t(count * hidden));
+    mlp_scratch_.resize(size_t(2 * count * mlp.gate.info.out));
+    for (int64_t i = 0; i < count; ++i)
+      std::memcpy(expert_rows_.data() + i * hidden,
+                  args.x.f32() + members[size_t(i)].first * hidden, size_t(hidden) * sizeof(float));
+    const auto view = [](std::vector<float>& values, const Shape& shape) {
+      return View{reinterpret_cast<std::byte*>(values.data()), DType::f32, shape};
+    };
+    gated_mlp({.x = view(expert_rows_, {count, hidden}),
+               .mlp = mlp,
+               .scratch = view(mlp_scratch_, {2, count, mlp.gate.info.out}),
+               .out = view(expert_sums_, {count, hidden}),
+               .activation = args.activation,
+               .add = false});
+    for (int64_t i = 0; i < count; ++i) {
+      float* out = args.out.f32() + members[size_t(i)].first * hidden;
+      for (int64_t j = 0; j < hidden; ++j)
+        out[j] += members[size_t(i)].second * expert_sums_[size_t(i * hidden + j)];
+    }
+  };
+  if (!args.add) std::fill_n(args.out.f32(), rows * hidden, 0.0f);
+  std::vector<Members> members(args.experts.size());
+  Members all;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = row * top_k; i < (row + 1) * top_k; ++i)
+      members[size_t(args.ids.i32()[i])].emplace_back(row, args.weights.f32()[i]);
+    if (!args.shared.gate.empty())
+      all.emplace_back(row, 1.0f / (1.0f + std::exp(-args.shared_gate.f32()[row])));
+  }
+  for (size_t expert = 0; expert < members.size(); ++expert)
+    run(args.experts[expert], members[expert]);
+  run(args.shared, all);
+}
+
+}  // namespace slip

@@ -1,0 +1,186 @@
+#include "convert/output_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/files.h"
+
+namespace slip {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Holds what the folder is for; gone when the folder is published.
+constexpr std::string_view kPurposeFile = ".purpose";
+
+Error system_error(const fs::path& path, const char* doing) {
+  return error(path.string(), ": cannot ", doing, ": ", std::strerror(errno));
+}
+
+Error system_error(const fs::path& path, const char* doing, const std::error_code& code) {
+  return error(path.string(), ": cannot ", doing, ": ", code.message());
+}
+
+Status sync_path(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return system_error(path, "open");
+  const bool synced = ::fsync(fd) == 0;
+  ::close(fd);
+  if (!synced) return system_error(path, "write");
+  return {};
+}
+
+// A folder named "x/" has no file name of its own.
+fs::path without_slash(const fs::path& path) {
+  const fs::path normal = fs::absolute(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+bool has_purpose(const fs::path& folder, std::string_view purpose) {
+  const Result<std::string> found = read_text_file(folder / kPurposeFile);
+  return found.ok() && found.value() == purpose;
+}
+
+// What a killed run was just writing.
+bool is_unfinished(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.ends_with(".new") || name.find(".tmp") != std::string::npos;
+}
+
+Status remove_content(const fs::path& folder, bool only_unfinished) {
+  std::error_code code;
+  for (fs::directory_iterator entry(folder, code); !code && entry != fs::directory_iterator();
+       entry.increment(code)) {
+    if (only_unfinished && !is_unfinished(entry->path())) continue;
+    std::error_code removed;
+    fs::remove_all(entry->path(), removed);
+    if (removed) return system_error(entry->path(), "remove", removed);
+  }
+  if (code) return system_error(folder, "list", code);
+  return {};
+}
+
+}  // namespace
+
+Result<LinkWay> parse_link_way(std::string_view word) {
+  if (word == "auto") return LinkWay::automatic;
+  if (word == "hard") return LinkWay::hard;
+  if (word == "reference") return LinkWay::reference;
+  if (word == "copy") return LinkWay::copy;
+  return error("expected auto, hard, reference or copy, found \"", word, "\"");
+}
+
+Status sync_folder(const fs::path& folder) { return sync_path(folder); }
+
+Status write_durably(const fs::path& path, std::string_view content) {
+  // The content must be on the disk before the name is, so not write_file_atomically() alone.
+  fs::path fresh = path;
+  fresh += ".new";
+  SLIP_TRY_STATUS(write_file_atomically(fresh, content));
+  SLIP_TRY_STATUS(sync_path(fresh));
+  if (::rename(fresh.c_str(), path.c_str()) != 0) return system_error(path, "replace");
+  return sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+Result<uint64_t> free_disk_bytes(const fs::path& folder) {
+  fs::path existing = without_slash(folder);
+  std::error_code code;
+  while (!fs::exists(existing, code) && existing.has_relative_path())
+    existing = existing.parent_path();
+  struct statvfs info {};
+  if (::statvfs(existing.c_str(), &info) != 0) return system_error(existing, "look at the disk of");
+  return uint64_t(info.f_bavail) * uint64_t(info.f_frsize);
+}
+
+Result<OutputFolder> OutputFolder::open(const fs::path& target, std::string_view purpose) {
+  OutputFolder folder;
+  folder.target_ = without_slash(target);
+  std::error_code code;
+  if (fs::symlink_status(folder.target_, code).type() != fs::file_type::not_found)
+    return error(folder.target_.string(),
+                 ": is there already and is not what this command makes; remove it, or give "
+                 "another --out");
+  folder.hidden_ =
+      folder.target_.parent_path() / cat(".", folder.target_.filename().string(), ".partial");
+  fs::create_directories(folder.hidden_, code);
+  if (code) return system_error(folder.hidden_, "create", code);
+  folder.lock_ = ::open(folder.hidden_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder.lock_ < 0) return system_error(folder.hidden_, "open");
+  if (::flock(folder.lock_, LOCK_EX | LOCK_NB) != 0)
+    return error(folder.target_.string(), ": another process is making it");
+  const bool goes_on = has_purpose(folder.hidden_, purpose);
+  SLIP_TRY_STATUS(remove_content(folder.hidden_, goes_on));
+  if (!goes_on) SLIP_TRY_STATUS(write_durably(folder.file(kPurposeFile), purpose));
+  return folder;
+}
+
+OutputFolder::OutputFolder(OutputFolder&& other) noexcept
+    : target_(std::move(other.target_)),
+      hidden_(std::move(other.hidden_)),
+      lock_(std::exchange(other.lock_, -1)) {}
+
+OutputFolder::~OutputFolder() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+bool OutputFolder::has(std::string_view name) const {
+  std::error_code code;
+  return fs::exists(file(name), code);
+}
+
+Status OutputFolder::write(std::string_view name, std::string_view content) const {
+  return write_durably(file(name), content);
+}
+
+Result<uint64_t> OutputFolder::adopt(const fs::path& from, LinkWay way) const {
+  std::error_code code;
+  // Files of the Hugging Face cache are links; the content is what counts.
+  const fs::path content = fs::canonical(from, code);
+  if (code) return system_error(from, "open", code);
+  const fs::path into = file(from.filename().string());
+  fs::remove(into, code);
+  if (way == LinkWay::reference) {
+    fs::create_symlink(content, into, code);
+    if (code) return system_error(into, "make a link", code);
+    return uint64_t{0};
+  }
+  if (way == LinkWay::hard || way == LinkWay::automatic) {
+    fs::create_hard_link(content, into, code);
+    if (!code) return uint64_t{0};
+    if (way == LinkWay::hard) return system_error(into, "make a hard link", code);
+  }
+  const uint64_t size = fs::file_size(content, code);
+  if (code) return system_error(content, "look at", code);
+  fs::path fresh = into;
+  fresh += ".new";
+  fs::copy_file(content, fresh, fs::copy_options::overwrite_existing, code);
+  if (code) return system_error(fresh, "copy", code);
+  fs::permissions(fresh, fs::perms::owner_write, fs::perm_options::add, code);
+  SLIP_TRY_STATUS(sync_path(fresh));
+  if (::rename(fresh.c_str(), into.c_str()) != 0) return system_error(into, "replace");
+  return size;
+}
+
+Status OutputFolder::publish() {
+  SLIP_TRY_STATUS(sync_path(hidden_));
+  if (::rename(hidden_.c_str(), target_.c_str()) != 0) return system_error(target_, "create");
+  // Only now: a run that was killed before the folder had its name is known by it.
+  ::unlink((target_ / kPurposeFile).c_str());
+  return sync_path(target_.parent_path());
+}
+
+Status OutputFolder::discard() {
+  std::error_code code;
+  fs::remove_all(hidden_, code);
+  if (code) return system_error(hidden_, "remove", code);
+  return {};
+}
+
+}  // namespace slip

@@ -1,0 +1,186 @@
+#include "convert/quantize.h"
+
+#include <algorithm>
+
+#include "checkpoint/index.h"
+#include "checkpoint/json_files.h"
+#include "checkpoint/safetensors_file.h"
+#include "convert/checkpoint_layout.h"
+#include "convert/quantize_tensor.h"
+
+namespace slip {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Bytes of the source that are in memory at once; one matrix may be larger.
+constexpr uint64_t kBatchBytes = 64 << 20;
+constexpr size_t kCopyPiece = 16 << 20;
+
+class Quantizer {
+ public:
+  Quantizer(const QuantizeJob& job, ThreadPool& pool, const ConvertProgress& progress)
+      : job_(job), pool_(pool), progress_(progress) {}
+
+  Result<QuantizeResult> run() {
+    SLIP_TRY_STATUS(lay_out());
+    if (is_there()) {
+      result_.was_there = true;
+      return result_;
+    }
+    SLIP_TRY(const uint64_t there, free_disk_bytes(job_.out));
+    if (total_ > there)
+      return error(job_.out.string(), ": needs ", total_, " bytes of disk, ", there, " are free");
+    SLIP_TRY(OutputFolder output,
+             OutputFolder::open(job_.out, cat("quantize\n", config_, index_text(index_))));
+    SLIP_TRY_STATUS(adopt_companions(job_.source.folder(),
+                                     {"config.json", "quantization_config.json"}, output));
+    for (const PlannedFile& file : job_.plan.files) {
+      if (output.has(file.name)) {
+        for (const PlannedTensor& tensor : file.tensors) done_ += tensor.source.bytes().size();
+      } else {
+        SLIP_TRY_STATUS(write_file(output.file(file.name), file));
+      }
+    }
+    SLIP_TRY_STATUS(output.write("config.json", config_));
+    if (!job_.quantization_config.empty() && job_.quantization_config.contains("bits"))
+      SLIP_TRY_STATUS(
+          output.write("quantization_config.json", json_file_text(job_.quantization_config)));
+    SLIP_TRY_STATUS(output.write(kIndexName, index_text(index_)));
+    SLIP_TRY_STATUS(verify(output.path()));
+    SLIP_TRY_STATUS(output.publish());
+    return result_;
+  }
+
+ private:
+  Status lay_out() {
+    SLIP_TRY(JsonObject config, read_config_json(job_.source.folder()));
+    config["quantization_config"] = job_.quantization_config;
+    if (!job_.hybrid_note.empty()) config["_hybrid_quant_info"] = job_.hybrid_note;
+    config_ = json_file_text(config);
+    for (const PlannedFile& file : job_.plan.files) {
+      for (const PlannedTensor& tensor : file.tensors) {
+        for (const TensorDeclaration& made : declarations(tensor)) {
+          index_[made.name] = {file.name, made.bytes()};
+          total_ += made.bytes();
+        }
+      }
+    }
+    return {};
+  }
+
+  std::vector<TensorDeclaration> declarations(const PlannedTensor& tensor) const {
+    std::vector<TensorDeclaration> result;
+    for (NewTensorShape& made : new_tensors(tensor, job_.plan.group))
+      result.push_back({std::move(made.name), made.type, std::move(made.shape)});
+    return result;
+  }
+
+  bool is_there() const {
+    const auto same = [&](std::string_view name, const std::string& text) {
+      const Result<std::string> found = read_text_file(job_.out / name);
+      return found.ok() && found.value() == text;
+    };
+    return same("config.json", config_) && same(kIndexName, index_text(index_)) &&
+           verify(job_.out).ok();
+  }
+
+  // Tensors in order, in batches that all threads work on together.
+  Status write_file(const fs::path& path, const PlannedFile& planned) {
+    std::vector<TensorDeclaration> all;
+    std::vector<size_t> first;  // of each planned tensor, among all
+    for (const PlannedTensor& tensor : planned.tensors) {
+      first.push_back(all.size());
+      for (TensorDeclaration& made : declarations(tensor)) all.push_back(std::move(made));
+    }
+    SLIP_TRY(SafetensorsFile file, SafetensorsFile::create(path, all, "pt"));
+    for (size_t begin = 0; begin < planned.tensors.size();) {
+      size_t end = begin;
+      uint64_t bytes = 0;
+      while (end < planned.tensors.size() && (end == begin || bytes < kBatchBytes))
+        bytes += planned.tensors[end++].source.bytes().size();
+      SLIP_TRY_STATUS(write_batch(planned, begin, end, first, file));
+      begin = end;
+    }
+    return file.finish();
+  }
+
+  Status write_batch(const PlannedFile& planned, size_t begin, size_t end,
+                     const std::vector<size_t>& first, SafetensorsFile& file) {
+    std::vector<MatrixInWork> matrices;
+    std::vector<size_t> places;
+    for (size_t i = begin; i < end; ++i) {
+      const PlannedTensor& tensor = planned.tensors[i];
+      if (tensor.form == StoredForm::plain) {
+        SLIP_TRY_STATUS(copy_tensor(tensor.source, first[i], file));
+        continue;
+      }
+      SLIP_TRY(MatrixInWork matrix, begin_matrix(tensor, job_.plan.group, job_.codes));
+      matrices.push_back(std::move(matrix));
+      places.push_back(first[i]);
+    }
+    SLIP_TRY_STATUS(finish_matrices(matrices, pool_));
+    for (size_t i = 0; i < matrices.size(); ++i) {
+      for (size_t part = 0; part < matrices[i].parts.size(); ++part) {
+        SLIP_TRY_STATUS(file.write(places[i] + part, 0, matrices[i].parts[part]));
+        result_.written += matrices[i].parts[part].size();
+      }
+      const SplitTensor& source = matrices[i].tensor->source;
+      job_.source.drop_pages(*source.stored, source.bytes());
+      SLIP_TRY_STATUS(count(source.bytes().size()));
+    }
+    return {};
+  }
+
+  Status copy_tensor(const SplitTensor& tensor, size_t place, SafetensorsFile& file) {
+    const std::span<const std::byte> bytes = tensor.bytes();
+    for (size_t begin = 0; begin < bytes.size(); begin += kCopyPiece) {
+      const auto piece = bytes.subspan(begin, std::min(kCopyPiece, bytes.size() - begin));
+      SLIP_TRY_STATUS(file.write(place, begin, piece));
+      result_.written += piece.size();
+      SLIP_TRY_STATUS(count(piece.size()));
+    }
+    job_.source.drop_pages(*tensor.stored, bytes);
+    return {};
+  }
+
+  Status count(uint64_t bytes) {
+    done_ += bytes;
+    if (!progress_(done_, job_.plan.source_bytes)) return error(kInterrupted);
+    return {};
+  }
+
+  // Every tensor is there as it was planned.
+  Status verify(const fs::path& folder) const {
+    SLIP_TRY(const Checkpoint made, Checkpoint::open(folder));
+    for (const PlannedFile& file : job_.plan.files) {
+      for (const PlannedTensor& tensor : file.tensors) {
+        for (const TensorDeclaration& wanted : declarations(tensor)) {
+          const StoredTensor* found = made.find(wanted.name);
+          if (!found || found->type != wanted.type || found->shape != wanted.shape ||
+              found->path().filename() != file.name)
+            return error(folder.string(), ": tensor ", wanted.name, " is not in ", file.name,
+                         " as it should be");
+        }
+      }
+    }
+    return {};
+  }
+
+  const QuantizeJob& job_;
+  ThreadPool& pool_;
+  const ConvertProgress& progress_;
+  TensorIndex index_;
+  std::string config_;
+  uint64_t total_ = 0, done_ = 0;
+  QuantizeResult result_;
+};
+
+}  // namespace
+
+Result<QuantizeResult> quantize_checkpoint(const QuantizeJob& job, ThreadPool& pool,
+                                           const ConvertProgress& progress) {
+  return Quantizer(job, pool, progress).run();
+}
+
+}  // namespace slip

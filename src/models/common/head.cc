@@ -1,0 +1,22 @@
+#include "models/common/head.h"
+
+namespace slip {
+
+OutputRows output_rows(std::span<const int64_t> outputs) {
+  if (outputs.empty()) return {};
+  const int64_t first = outputs.front(), count = int64_t(outputs.size());
+  for (int64_t i = 0; i < count; ++i)
+    check(outputs[size_t(i)] == first + i, "logits are wanted of rows that are not neighbours");
+  return {first, count};
+}
+
+void score(Ops& ops, const View& hidden, const OutputRows& outputs, const Weight& head,
+           const Scores& scores) {
+  if (outputs.count == 0) return;
+  ops.linear(
+      {.x = hidden.slice(outputs.first, outputs.count), .weight = head, .out = scores.logits});
+  if (scores.soft_cap > 0) ops.soft_cap({.x = scores.logits, .cap = scores.soft_cap});
+  if (!scores.peaks.empty()) ops.peaks({.x = scores.logits, .out = scores.peaks});
+}
+
+}  // namespace slip

@@ -1,0 +1,25 @@
+// From hidden states to logits.
+#pragma once
+
+#include <span>
+
+#include "kernels/ops.h"
+
+namespace slip {
+
+// Rows whose logits are wanted; they must be neighbours.
+struct OutputRows {
+  int64_t first = 0, count = 0;
+};
+OutputRows output_rows(std::span<const int64_t> outputs);
+
+// Logits of these rows of a normed hidden state [rows, hidden], and their peaks where those are
+// wanted. A soft cap of 0 is none.
+struct Scores {
+  View logits, peaks;
+  float soft_cap = 0;
+};
+void score(Ops& ops, const View& hidden, const OutputRows& outputs, const Weight& head,
+           const Scores& scores);
+
+}  // namespace slip

@@ -1,0 +1,26 @@
+#include "models/common/weight_part.h"
+
+namespace slip {
+
+void WeightPart::matrix(const std::string& name, int64_t rows, int64_t columns,
+                        Weight* into) const {
+  table.add_linear({.name = prefix + name,
+                    .module = prefix + name,
+                    .out = rows,
+                    .in = columns,
+                    .recoding = {.format = format}},
+                   into);
+}
+
+void WeightPart::vector(const std::string& name, const Shape& shape, View* into,
+                        float (*map)(float)) const {
+  table.add_vector(prefix + name, shape, into, map);
+}
+
+void WeightPart::mlp(int64_t hidden, int64_t width, GatedMlp& into) const {
+  matrix("gate_proj", width, hidden, &into.gate);
+  matrix("up_proj", width, hidden, &into.up);
+  matrix("down_proj", hidden, width, &into.down);
+}
+
+}  // namespace slip

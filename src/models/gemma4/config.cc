@@ -1,0 +1,219 @@
+#include "models/gemma4/config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "quant/number_formats.h"
+
+namespace slip::gemma4 {
+namespace {
+
+// Sizes beyond this are not models; they would only overflow a product somewhere.
+constexpr int64_t kMaxDim = int64_t{1} << 24;
+constexpr int64_t kMaxHeadDim = 1024;
+
+bool is_text_type(const std::string& type) {
+  return type == "gemma4_text" || type == "gemma4_unified_text";
+}
+
+std::vector<LayerKind> read_layers(ConfigReader& text) {
+  const int64_t count = text.require_int("num_hidden_layers", 1, 4096);
+  std::vector<LayerKind> layers;
+  if (!text.has("layer_types")) {
+    for (int64_t i = 0; i < count; ++i)
+      layers.push_back((i + 1) % 6 == 0 ? LayerKind::full : LayerKind::sliding);
+  } else {
+    for (const std::string& type : text.require_string_list("layer_types")) {
+      if (type != "sliding_attention" && type != "full_attention")
+        text.fail(
+            "layer_types",
+            cat("expected \"sliding_attention\" or \"full_attention\", found \"", type, "\""));
+      layers.push_back(type == "full_attention" ? LayerKind::full : LayerKind::sliding);
+    }
+    if (int64_t(layers.size()) != count && !text.failed())
+      text.fail("layer_types",
+                cat("lists ", layers.size(), " layers, num_hidden_layers is ", count));
+  }
+  if (!layers.empty()) layers.back() = LayerKind::full;
+  return layers;
+}
+
+void read_rope(ConfigReader& text, LayerKind which, KindConfig& kind) {
+  const bool full = which == LayerKind::full;
+  kind.theta = full ? 1e6 : 1e4;
+  double share = full ? 0.25 : 1;
+  ConfigReader* all = text.child_or_null("rope_parameters");
+  ConfigReader* rope =
+      all ? all->child_or_null(full ? "full_attention" : "sliding_attention") : nullptr;
+  if (rope) {
+    kind.theta = rope->double_or("rope_theta", kind.theta);
+    const std::string type = rope->string_or("rope_type", full ? "proportional" : "default");
+    if (type == "proportional") {
+      share = rope->double_or("partial_rotary_factor", share);
+      kind.frequency_divisor = rope->double_or("factor", 1);
+    } else if (type == "default") {
+      share = 1;
+    } else {
+      rope->fail("rope_type",
+                 cat("expected \"default\" or \"proportional\", found \"", type, "\""));
+    }
+    if (!(kind.theta > 1)) rope->fail("rope_theta", cat("must exceed 1, found ", kind.theta));
+    if (!(share > 0 && share <= 1))
+      rope->fail("partial_rotary_factor", cat("must be in (0, 1], found ", share));
+    if (!(kind.frequency_divisor > 0))
+      rope->fail("factor", cat("must be positive, found ", kind.frequency_divisor));
+  }
+  kind.live_pairs = int64_t(share * double(kind.head_dim) / 2);
+}
+
+// The newer form: sizes by layer, of which all layers of a kind must have the same.
+void read_layer_sizes(ConfigReader& by_layer, const std::vector<LayerKind>& layers,
+                      std::array<KindConfig, 2>& kinds) {
+  std::vector<KindConfig> sizes;
+  for (const LayerKind kind : layers) sizes.push_back(kinds[size_t(kind)]);
+  for (const std::string& key : by_layer.keys()) {
+    size_t index = layers.size();
+    const auto [end, failed] = std::from_chars(key.data(), key.data() + key.size(), index);
+    if (failed != std::errc{} || end != key.data() + key.size() || index >= layers.size()) {
+      by_layer.fail(key, cat("expected the number of one of ", layers.size(), " layers"));
+      return;
+    }
+    ConfigReader& layer = by_layer.child(key);
+    sizes[index].head_dim = layer.int_or("head_dim", sizes[index].head_dim, 2, kMaxHeadDim);
+    sizes[index].kv_heads = layer.int_or("num_key_value_heads", sizes[index].kv_heads, 1, kMaxDim);
+  }
+  for (const LayerKind kind : kKinds) {
+    const auto first = std::ranges::find(layers, kind);
+    if (first == layers.end()) continue;
+    KindConfig& common = kinds[size_t(kind)];
+    common = sizes[size_t(first - layers.begin())];
+    for (size_t i = 0; i < layers.size(); ++i)
+      if (layers[i] == kind &&
+          (sizes[i].head_dim != common.head_dim || sizes[i].kv_heads != common.kv_heads))
+        by_layer.fail(std::to_string(i),
+                      "layers of one kind must have heads of one size and number");
+  }
+}
+
+void read_kinds(ConfigReader& text, const std::vector<LayerKind>& layers, Config& config) {
+  KindConfig& sliding = config.kinds[size_t(LayerKind::sliding)];
+  KindConfig& full = config.kinds[size_t(LayerKind::full)];
+  sliding.head_dim = text.int_or("head_dim", 256, 2, kMaxHeadDim);
+  sliding.kv_heads = text.require_int("num_key_value_heads", 1, kMaxDim);
+  full = sliding;
+  full.values_are_keys = text.bool_or("attention_k_eq_v", false);
+  if (ConfigReader* by_layer = text.child_or_null("per_layer_config")) {
+    read_layer_sizes(*by_layer, layers, config.kinds);
+  } else {
+    full.head_dim = text.int_or("global_head_dim", 512, 2, kMaxHeadDim);
+    const int64_t kv_heads = text.int_or("num_global_key_value_heads", full.kv_heads, 1, kMaxDim);
+    if (full.values_are_keys) full.kv_heads = kv_heads;
+  }
+  sliding.window = text.int_or("sliding_window", 512, 1);
+  for (const LayerKind which : kKinds) {
+    KindConfig& kind = config.kinds[size_t(which)];
+    read_rope(text, which, kind);
+    if (config.q_heads % kind.kv_heads != 0 || kind.head_dim % 2 != 0)
+      text.fail("num_key_value_heads",
+                cat("must divide num_attention_heads (", config.q_heads, "), found ", kind.kv_heads,
+                    ", and heads must be of even size, found ", kind.head_dim));
+  }
+}
+
+ExpertsConfig read_experts(ConfigReader& text) {
+  ExpertsConfig experts{};
+  experts.experts = text.require_int("num_experts", 1, 65536);
+  experts.top_k = text.require_int("top_k_experts", 1, experts.experts);
+  experts.width = text.require_int("moe_intermediate_size", 1, kMaxDim);
+  return experts;
+}
+
+}  // namespace
+
+bool is_drafter_type(const std::string& model_type) {
+  return model_type == "gemma4_assistant" || model_type == "gemma4_unified_assistant";
+}
+
+bool handles_model_type(const std::string& model_type) {
+  return is_text_type(model_type) || is_drafter_type(model_type) || model_type == "gemma4" ||
+         model_type == "gemma4_unified";
+}
+
+bool share_keys(Config& config, int64_t shared) {
+  config.owners = int64_t(config.layers.size()) - shared;
+  for (auto i = size_t(config.owners); i < config.layers.size(); ++i) {
+    int64_t owner = config.owners - 1;
+    while (owner >= 0 && config.layers[size_t(owner)].kind != config.layers[i].kind) --owner;
+    if (owner < 0) return false;
+    config.layers[i].keys_of = owner;
+  }
+  return true;
+}
+
+Config read_text_config(ConfigReader& text, int64_t& shared) {
+  Config config;
+  config.vocabulary = text.require_int("vocab_size", 1, kMaxDim);
+  config.hidden = text.require_int("hidden_size", 1, kMaxDim);
+  config.q_heads = text.require_int("num_attention_heads", 1, kMaxDim);
+  config.max_context = text.int_or("max_position_embeddings", 131072, 1);
+  config.eps = float(text.double_or("rms_norm_eps", 1e-6));
+  config.soft_cap = float(text.double_or("final_logit_softcapping", 0));
+  config.tied_head = text.bool_or("tie_word_embeddings", true);
+  const std::vector<LayerKind> layers = read_layers(text);
+  read_kinds(text, layers, config);
+  const auto count = int64_t(layers.size());
+  shared = text.int_or("num_kv_shared_layers", 0, 0, count);
+  const int64_t width = text.require_int("intermediate_size", 1, kMaxDim);
+  const bool double_wide = text.bool_or("use_double_wide_mlp", false);
+  for (int64_t i = 0; i < count; ++i) {
+    const bool doubled = double_wide && shared < count && i >= count - shared;
+    config.layers.push_back({layers[size_t(i)], doubled ? 2 * width : width, i});
+  }
+  config.ple_width = text.int_or("hidden_size_per_layer_input", 0, 0, kMaxDim);
+  config.ple_vocabulary = text.int_or("vocab_size_per_layer_input", config.vocabulary, 0, kMaxDim);
+  if (config.ple_width > 0 && config.ple_vocabulary < config.vocabulary)
+    text.fail("vocab_size_per_layer_input", cat("must be at least vocab_size (", config.vocabulary,
+                                                "), found ", config.ple_vocabulary));
+  if (text.bool_or("enable_moe_block", false)) config.experts = read_experts(text);
+  config.family = config.experts ? "gemma4_moe" : "gemma4";
+  text.expect("hidden_activation", "gelu_pytorch_tanh");
+  text.expect("attention_bias", false);
+  // "vision" lets parts of one image see each other, which text does not have.
+  const std::string both_ways = text.string_or("use_bidirectional_attention", "vision");
+  if (both_ways != "vision")
+    text.fail("use_bidirectional_attention",
+              cat("expected null or \"vision\", found \"", both_ways, "\""));
+  return config;
+}
+
+Result<Config> read_config(const JsonObject& json, const std::string& source) {
+  ConfigReader root(json, source);
+  if (is_drafter_type(root.string_or("model_type", "")))
+    return error(source, ": this is a drafter, which runs beside its model: open that one, and ",
+                 "name this folder with --drafter-model");
+  ConfigReader* nested = root.child_or_null("text_config");
+  ConfigReader& text = nested ? *nested : root;
+  int64_t shared = 0;
+  Config config = read_text_config(text, shared);
+  if (nested) config.tied_head &= root.bool_or("tie_word_embeddings", true);
+  if (!text.failed() && !share_keys(config, shared))
+    text.fail("num_kv_shared_layers",
+              cat(shared, " of ", config.layers.size(),
+                  " layers leave a kind of layer without one that has keys of its own"));
+  return root.finish(config);
+}
+
+float Config::embedding_factor() const {
+  return bf16_to_float(float_to_bf16(std::sqrt(float(hidden))));
+}
+
+std::vector<float> rope_frequencies(const KindConfig& kind) {
+  std::vector<float> frequencies(size_t(kind.head_dim / 2), 0.0f);
+  for (int64_t i = 0; i < kind.live_pairs; ++i)
+    frequencies[size_t(i)] = float(std::pow(kind.theta, -2.0 * double(i) / double(kind.head_dim)) /
+                                   kind.frequency_divisor);
+  return frequencies;
+}
+
+}  // namespace slip::gemma4

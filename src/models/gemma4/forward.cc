@@ -1,0 +1,183 @@
+#include "models/gemma4/forward.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace slip::gemma4 {
+namespace {
+
+constexpr Activation kActivation = Activation::gelu_tanh;
+const GatedMlp kNoSharedExpert;
+
+// normed = norm(residual) * scale * factor
+void normalise(const View& scale, const Pass& pass, float factor = 1) {
+  pass.ops.rms_norm({.x = pass.of(pass.act.residual),
+                     .scale = scale,
+                     .out = pass.of(pass.act.normed),
+                     .eps = pass.config.eps,
+                     .factor = factor});
+}
+
+// residual = (residual + norm(branch) * scale) * factor
+void add_branch(const View& scale, const Pass& pass, float factor = 1) {
+  pass.ops.rms_norm({.x = pass.of(pass.act.branch),
+                     .scale = scale,
+                     .out = pass.of(pass.act.residual),
+                     .eps = pass.config.eps,
+                     .add = true,
+                     .factor = factor});
+}
+
+// Keys and values of the pass, before positions are turned into them; values are normalised.
+void project_keys(const Attention& attention, const KindConfig& kind, const View& raw_q,
+                  const View& k, const View& v, const Pass& pass) {
+  const int64_t rows = pass.rows, kv_size = kind.kv_heads * kind.head_dim;
+  const LinearOutput projections[] = {
+      {attention.q, raw_q.reshaped({rows, pass.config.q_heads * kind.head_dim})},
+      {attention.k, k.reshaped({rows, kv_size})},
+      {attention.v, v.reshaped({rows, kv_size})}};
+  const size_t count = kind.values_are_keys ? 2 : 3;
+  pass.ops.linears({.x = pass.of(pass.act.normed), .outputs = std::span(projections).first(count)});
+  const Shape heads{rows * kind.kv_heads, kind.head_dim};
+  pass.ops.rms_norm({.x = (kind.values_are_keys ? k : v).reshaped(heads),
+                     .scale = {},
+                     .out = v.reshaped(heads),
+                     .eps = pass.config.eps});
+}
+
+// branch = o attention(q, k, v)
+void attend(const Attention& attention, const LayerConfig& layer, const Pass& pass) {
+  const KindConfig& kind = pass.config.kind_of(layer);
+  KindActivations& act = pass.act.of(layer.kind);
+  const int64_t rows = pass.rows, q_size = pass.config.q_heads * kind.head_dim;
+  const bool owner = !attention.k.empty();
+  const View raw_q = pass.of(act.raw_q), q = pass.of(act.q), attended = pass.of(act.attended);
+  const View k = pass.of(act.k), v = pass.of(act.v);
+  const KvPages& kv = pass.cache.layer(size_t(layer.keys_of)).kv;
+
+  if (owner) {
+    project_keys(attention, kind, raw_q, k, v, pass);
+  } else {
+    pass.ops.linear({.x = pass.of(pass.act.normed),
+                     .weight = attention.q,
+                     .out = raw_q.reshaped({rows, q_size})});
+  }
+  pass.ops.rotate_and_store({.q = raw_q,
+                             .k = owner ? k : View{},
+                             .v = owner ? v : View{},
+                             .q_scale = attention.q_scale,
+                             .k_scale = attention.k_scale,
+                             .eps = pass.config.eps,
+                             .cos = pass.of(act.cos),
+                             .sin = pass.of(act.sin),
+                             .out_q = q,
+                             .kv = kv,
+                             .spans = pass.spans});
+  // A model without owners drafts on positions that another has stored.
+  const bool own_rows = pass.config.owners > 0;
+  pass.ops.attention({.q = q,
+                      .kv = kv,
+                      .out = attended,
+                      .scale = 1,
+                      .spans = pass.spans,
+                      .k = own_rows ? k : View{},
+                      .v = own_rows ? v : View{},
+                      .window = kind.window});
+  pass.ops.linear({.x = attended.reshaped({rows, q_size}),
+                   .weight = attention.o,
+                   .out = pass.of(pass.act.branch)});
+}
+
+// branch = norm(branch) + norm(experts(norm(residual)))
+void add_experts(const Moe& moe, const Pass& pass) {
+  Activations& act = pass.act;
+  const View branch = pass.of(act.branch), expert_out = pass.of(act.expert_out);
+  const View logits = pass.of(act.router_logits), ids = pass.of(act.expert_ids);
+  const View weights = pass.of(act.expert_weights);
+  const float eps = pass.config.eps;
+
+  normalise(moe.router_scale, pass, 1 / std::sqrt(float(pass.config.hidden)));
+  pass.ops.linear({.x = pass.of(act.normed), .weight = moe.router, .out = logits});
+  pass.ops.route({.logits = logits, .ids = ids, .weights = weights, .scales = moe.expert_scales});
+  normalise(moe.input_scale, pass);
+  pass.ops.experts({.x = pass.of(act.normed),
+                    .ids = ids,
+                    .weights = weights,
+                    .experts = moe.experts,
+                    .shared = kNoSharedExpert,
+                    .shared_gate = {},
+                    .scratch = act.mlp_scratch.view,
+                    .out = expert_out,
+                    .activation = kActivation,
+                    .add = false});
+  pass.ops.rms_norm({.x = branch, .scale = moe.dense_scale, .out = branch, .eps = eps});
+  pass.ops.rms_norm(
+      {.x = expert_out, .scale = moe.output_scale, .out = branch, .eps = eps, .add = true});
+}
+
+// branch = projection (gelu(gate residual) * the layer's own embedding)
+void use_per_layer_input(const PerLayerInput& input, size_t index, const Pass& pass) {
+  const View gate = pass.of(pass.act.per_layer_gate);
+  pass.ops.linear({.x = pass.of(pass.act.residual), .weight = input.gate, .out = gate});
+  pass.ops.gated_mul({.gate = gate,
+                      .up = pass.of(pass.act.per_layer),
+                      .out = gate,
+                      .activation = kActivation,
+                      .first_column = int64_t(index) * pass.config.ple_width});
+  pass.ops.linear({.x = gate, .weight = input.projection, .out = pass.of(pass.act.branch)});
+}
+
+void run_layer(const Layer& layer, size_t index, const Pass& pass) {
+  normalise(layer.input_scale, pass);
+  attend(layer.attention, pass.config.layers[index], pass);
+  add_branch(layer.post_attention_scale, pass);
+
+  normalise(layer.mlp_scale, pass);
+  pass.ops.gated_mlp({.x = pass.of(pass.act.normed),
+                      .mlp = layer.mlp,
+                      .scratch = pass.act.mlp_scratch.view,
+                      .out = pass.of(pass.act.branch),
+                      .activation = kActivation,
+                      .add = false});
+  if (layer.moe) add_experts(*layer.moe, pass);
+  add_branch(layer.post_mlp_scale, pass, layer.per_layer ? 1 : layer.factor);
+
+  if (!layer.per_layer) return;
+  use_per_layer_input(*layer.per_layer, index, pass);
+  add_branch(layer.per_layer->scale, pass, layer.factor);
+}
+
+}  // namespace
+
+void prepare_rotation(const Pass& pass) {
+  for (KindActivations& kind : pass.act.kinds)
+    pass.ops.rope_table({.frequencies = kind.frequencies.view,
+                         .scale = 1,
+                         .cos = pass.of(kind.cos),
+                         .sin = pass.of(kind.sin),
+                         .spans = pass.spans});
+}
+
+void embed_per_layer(const PerLayerEmbedding& weights, const View& ids, const Pass& pass) {
+  const Config& config = pass.config;
+  const View tokens = pass.of(pass.act.per_layer), context = pass.of(pass.act.per_layer_context);
+  pass.ops.embed({.ids = ids,
+                  .table = weights.table.weight,
+                  .out = tokens,
+                  .factor = std::sqrt(float(config.ple_width))});
+  pass.ops.linear({.x = pass.of(pass.act.residual), .weight = weights.projection, .out = context});
+  // The context is divided by sqrt(hidden) before it is normalised, which only eps can notice.
+  const Shape parts{pass.rows * int64_t(config.layers.size()), config.ple_width};
+  pass.ops.rms_norm({.x = context.reshaped(parts),
+                     .scale = weights.scale,
+                     .out = tokens.reshaped(parts),
+                     .eps = config.eps * float(config.hidden),
+                     .add = true,
+                     .factor = 1 / std::numbers::sqrt2_v<float>});
+}
+
+void run_layers(std::span<const Layer> layers, size_t begin, size_t end, const Pass& pass) {
+  for (size_t i = begin; i < end; ++i) run_layer(layers[i], i, pass);
+}
+
+}  // namespace slip::gemma4

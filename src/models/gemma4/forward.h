@@ -1,0 +1,33 @@
+// The layers of Gemma 4, written once over Ops, for models and drafters.
+#pragma once
+
+#include "cache/cache.h"
+#include "kernels/ops.h"
+#include "models/gemma4/activations.h"
+#include "models/gemma4/weights.h"
+
+namespace slip::gemma4 {
+
+// What every block of one pass shares. A pass may be narrowed to some of a step's rows.
+struct Pass {
+  const Config& config;
+  Ops& ops;
+  const Cache& cache;
+  Activations& act;
+  std::span<const Span> spans;  // of these rows; the first is number 0
+  int64_t first_row;            // of the buffers
+  int64_t rows;
+
+  View of(const Tensor& tensor) const { return tensor.view.slice(first_row, rows); }
+};
+
+// cos and sin for the positions of this pass.
+void prepare_rotation(const Pass& pass);
+
+// What every layer will add of its own: from the tokens, and from the embeddings in the residual.
+void embed_per_layer(const PerLayerEmbedding& weights, const View& ids, const Pass& pass);
+
+// Layers [begin, end) on the residual.
+void run_layers(std::span<const Layer> layers, size_t begin, size_t end, const Pass& pass);
+
+}  // namespace slip::gemma4

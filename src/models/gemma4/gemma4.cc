@@ -1,0 +1,194 @@
+#include "models/gemma4/gemma4.h"
+
+#include <algorithm>
+
+#include "models/common/head.h"
+#include "models/common/step_key.h"
+#include "models/gemma4/cost.h"
+#include "models/gemma4/forward.h"
+
+namespace slip::gemma4 {
+namespace {
+
+// Raises `limits` to what a model of this config needs.
+void cover(const Config& config, StepLimits& limits) {
+  limits.hidden = std::max(limits.hidden, config.hidden);
+  limits.q_heads = std::max(limits.q_heads, config.q_heads);
+  limits.widest_input = std::max(limits.widest_input, config.hidden);
+  for (const KindConfig& kind : config.kinds) {
+    limits.head_dim = std::max(limits.head_dim, kind.head_dim);
+    limits.widest_input = std::max(limits.widest_input, config.q_heads * kind.head_dim);
+  }
+  for (const LayerConfig& layer : config.layers)
+    limits.widest_input = std::max(limits.widest_input, layer.mlp_width);
+  if (!config.experts) return;
+  limits.top_k = config.experts->top_k;
+  limits.experts = config.experts->experts;
+  limits.expert_width = config.experts->width;
+}
+
+// The rows of `all` that lie in `outputs`, numbered from there.
+void narrow(std::span<const Span> all, const OutputRows& outputs, std::vector<Span>& spans) {
+  spans.clear();
+  for (const Span& span : all) {
+    const int64_t begin = std::max(span.first_row, outputs.first);
+    const int64_t end = std::min(span.first_row + span.rows, outputs.first + outputs.count);
+    if (begin >= end) continue;
+    Span part = span;
+    part.first_row = begin - outputs.first;
+    part.rows = end - begin;
+    part.start = span.start + begin - span.first_row;
+    spans.push_back(part);
+  }
+}
+
+bool coded(const Config& config, const Cache& cache) {
+  for (size_t i = 0; i < config.layers.size(); ++i)
+    if (cache.layer(i).kv.recipe.coded()) return true;
+  return false;
+}
+
+}  // namespace
+
+StepLimits step_limits(const Config& config, const DrafterConfig* drafter, int64_t max_rows,
+                       int64_t context) {
+  StepLimits limits;
+  limits.rows = max_rows;
+  limits.context = context;
+  cover(config, limits);
+  if (!drafter) return limits;
+  cover(drafter->text, limits);
+  limits.rows = std::max(limits.rows, kDraftRows);
+  limits.widest_input = std::max(limits.widest_input, 2 * drafter->backbone);
+  return limits;
+}
+
+std::vector<CacheSpec> cache_specs(const Config& config) {
+  std::vector<CacheSpec> specs;
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const LayerConfig& layer = config.layers[i];
+    const KindConfig& kind = config.kind_of(layer);
+    if (layer.keys_of != int64_t(i)) {
+      specs.emplace_back(SharedKvSpec{layer.keys_of});
+    } else if (kind.window > 0) {
+      specs.emplace_back(WindowKvSpec{kind.kv_heads, kind.head_dim, kind.window});
+    } else {
+      specs.emplace_back(PagedKvSpec{kind.kv_heads, kind.head_dim});
+    }
+  }
+  return specs;
+}
+
+ModelInfo model_info(const Config& config, bool with_drafter) {
+  return {.family = config.family,
+          .vocabulary = config.vocabulary,
+          .hidden = config.hidden,
+          .layers = int64_t(config.layers.size()),
+          .max_context = config.max_context,
+          .experts = config.experts ? config.experts->experts : 0,
+          .experts_per_token = config.experts ? config.experts->top_k : 0,
+          .has_mtp = with_drafter,
+          .drafter_has_keys = false};
+}
+
+Gemma4::Gemma4(const LoadOptions& options, Ops& ops)
+    : config_(options.config),
+      info_(model_info(options.config, options.drafter != nullptr)),
+      cache_specs_(gemma4::cache_specs(options.config)),
+      ops_(ops),
+      files_(options.files),
+      activations_(options.config, options.max_rows, ops.memory()) {
+  output_spans_.reserve(size_t(options.max_rows));
+  ops_.reserve(step_limits(config_, options.drafter ? &options.drafter->files.config : nullptr,
+                           options.max_rows, options.context));
+}
+
+Result<std::unique_ptr<Gemma4>> Gemma4::load(const LoadOptions& options, Ops& ops, ThreadPool& pool,
+                                             const LoadProgress& progress) {
+  std::unique_ptr<Gemma4> model(new Gemma4(options, ops));
+  const Config& config = options.config;
+  Weights& weights = model->weights_;
+  declare_weights({config, options.prefixes, options.choices}, model->table_, weights);
+  SLIP_TRY(model->storage_, model->table_.load(options.source, ops, pool, progress));
+  finish_weights(config, ops.memory(), weights);
+  model->placed_ = model->table_.placed();
+  if (!options.drafter) return model;
+  const uint64_t before = model->storage_.size();
+  const LoadProgress behind_the_model = [&](uint64_t done, uint64_t total) {
+    if (progress) progress(before + done, before + total);
+  };
+  SLIP_TRY(model->drafter_, Drafter::load(*options.drafter, ops, pool, behind_the_model));
+  for (PlacedWeight& weight : model->drafter_->placed_weights())
+    model->placed_.push_back(std::move(weight));
+  return model;
+}
+
+void Gemma4::forward(const Step& step, Cache& cache) {
+  const int64_t rows = step.ids.shape[0];
+  check(rows <= max_rows(), "a step of ", rows, " rows; the model was made for ", max_rows());
+  const StepKey key =
+      step_key(this, PassKind::forward, rows, step.outputs,
+               {step.ids.data, step.logits.data, step.hidden.data, step.peaks.data});
+  ops_.run_step(key, step.spans, [&] {
+    const Pass pass{config_, ops_, cache, activations_, step.spans, 0, rows};
+    prepare_rotation(pass);
+    ops_.embed({.ids = step.ids,
+                .table = weights_.embedding,
+                .out = pass.of(activations_.residual),
+                .factor = config_.embedding_factor()});
+    if (weights_.per_layer) embed_per_layer(*weights_.per_layer, step.ids, pass);
+    run_layers(weights_.layers, 0, size_t(config_.owners), pass);
+    run_rest(step, pass);
+  });
+}
+
+// The layers behind the last owner leave nothing in the cache, so that only rows whose logits are
+// wanted go through them. With a coded cache all rows do: a row reads those beside it uncoded. So
+// they do in short steps that are recorded, in which there are no other spans than the step's.
+void Gemma4::run_rest(const Step& step, const Pass& pass) {
+  const OutputRows outputs = output_rows(step.outputs);
+  if (outputs.count == 0) return;
+  const bool every_row =
+      outputs.count == pass.rows || coded(config_, pass.cache) || ops_.records(pass.rows);
+  if (!every_row) narrow(step.spans, outputs, output_spans_);
+  const Pass few{
+      config_,       ops_,         pass.cache, activations_, every_row ? step.spans : output_spans_,
+      outputs.first, outputs.count};
+  run_layers(weights_.layers, size_t(config_.owners), weights_.layers.size(),
+             every_row ? pass : few);
+  const View normed = step.hidden.empty() ? activations_.normed.view : step.hidden;
+  ops_.rms_norm({.x = few.of(activations_.residual),
+                 .scale = weights_.final_scale,
+                 .out = normed.slice(outputs.first, outputs.count),
+                 .eps = config_.eps});
+  score(ops_, normed, outputs, weights_.head, {step.logits, step.peaks, config_.soft_cap});
+}
+
+void Gemma4::draft(const DraftStep& step, Cache& cache) {
+  check(drafter_ != nullptr, "draft() on a model without a drafter");
+  drafter_->draft(step, {weights_.embedding, config_.embedding_factor()}, cache);
+}
+
+std::span<const int32_t> Gemma4::draft_tokens() const {
+  if (!drafter_) return {};
+  return drafter_->draft_tokens();
+}
+
+uint64_t Gemma4::weight_bytes() const {
+  return storage_.size() + (drafter_ ? drafter_->weight_bytes() : 0);
+}
+
+uint64_t Gemma4::activation_bytes() const {
+  return activations_.bytes() + (drafter_ ? drafter_->activation_bytes() : 0);
+}
+
+StepCost Gemma4::step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const {
+  return gemma4::step_cost(config_, weights_, {rows, context, kv});
+}
+
+StepCost Gemma4::draft_cost(int64_t context, const KvRecipe& kv) const {
+  check(drafter_ != nullptr, "draft_cost() of a model without a drafter");
+  return drafter_->cost(weights_.embedding, context, kv);
+}
+
+}  // namespace slip::gemma4

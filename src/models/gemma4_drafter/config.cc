@@ -1,0 +1,54 @@
+#include "models/gemma4_drafter/config.h"
+
+namespace slip::gemma4 {
+
+Result<DrafterConfig> read_drafter_config(const JsonObject& json, const std::string& source) {
+  ConfigReader root(json, source);
+  const std::string type = root.require_string("model_type");
+  if (!root.failed() && !is_drafter_type(type))
+    root.fail("model_type",
+              cat("expected a Gemma 4 drafter (gemma4_assistant), found \"", type,
+                  "\"; --drafter-model names the folder of an \"-assistant\" repository"));
+  DrafterConfig drafter;
+  ConfigReader& text = root.child("text_config");
+  int64_t shared = 0;
+  drafter.text = read_text_config(text, shared);
+  const auto layers = int64_t(drafter.text.layers.size());
+  if (!text.failed() && shared != 0 && shared != layers)
+    text.fail(
+        "num_kv_shared_layers",
+        cat("all ", layers, " layers of a drafter read another model's keys, found ", shared));
+  if (drafter.text.ple_width != 0 || drafter.text.experts)
+    text.fail("enable_moe_block", "drafters have neither experts nor per-layer embeddings");
+  drafter.backbone = root.require_int("backbone_hidden_size", 1);
+  drafter.clusters = root.int_or("num_centroids", 0, 0);
+  drafter.chosen_clusters = root.int_or("centroid_intermediate_top_k", 0, 0);
+  return root.finish(drafter);
+}
+
+Status attach(DrafterConfig& drafter, const Config& target) {
+  const auto differs = [](const char* what, int64_t its, int64_t models) {
+    return error("the drafter was made for a model with ", what, " ", its, ", this one has ",
+                 models);
+  };
+  if (drafter.backbone != target.hidden)
+    return differs("hidden size", drafter.backbone, target.hidden);
+  if (drafter.text.vocabulary != target.vocabulary)
+    return differs("vocabulary", drafter.text.vocabulary, target.vocabulary);
+  for (LayerConfig& layer : drafter.text.layers) {
+    const KindConfig& its = drafter.text.kind_of(layer);
+    const KindConfig& models = target.kind_of(layer);
+    if (its.kv_heads != models.kv_heads)
+      return differs("key heads in number", its.kv_heads, models.kv_heads);
+    if (its.head_dim != models.head_dim)
+      return differs("heads of size", its.head_dim, models.head_dim);
+    if (its.window != models.window) return differs("window", its.window, models.window);
+    layer.keys_of = target.owners - 1;
+    while (layer.keys_of >= 0 && target.layers[size_t(layer.keys_of)].kind != layer.kind)
+      --layer.keys_of;
+    if (layer.keys_of < 0) return error("the model has no layer whose keys the drafter could read");
+  }
+  return {};
+}
+
+}  // namespace slip::gemma4

@@ -1,0 +1,139 @@
+#include "models/gemma4_drafter/drafter.h"
+
+#include "models/common/head.h"
+#include "models/common/step_key.h"
+#include "models/gemma4/cost.h"
+
+namespace slip::gemma4 {
+namespace {
+
+std::vector<PlacedWeight> named_mtp(std::vector<PlacedWeight> weights) {
+  for (PlacedWeight& weight : weights) weight.name.insert(0, "mtp.");
+  return weights;
+}
+
+DrafterWeights weights_to_declare(const DrafterOptions& options) {
+  DrafterWeights weights;
+  weights.draft_tokens = options.draft_tokens;
+  if (options.files.token_order) weights.clustered.emplace().order = *options.files.token_order;
+  return weights;
+}
+
+}  // namespace
+
+DrafterActivations::DrafterActivations(const DrafterConfig& config, Memory& memory)
+    : layers(config.text, kDraftRows, memory) {
+  const auto f32 = [&](const Shape& shape) { return Tensor(memory, DType::f32, shape); };
+  embedding = f32({kDraftRows, config.backbone});
+  joined = f32({kDraftRows, 2 * config.backbone});
+  if (config.clusters == 0) return;
+  const int64_t size = config.text.vocabulary / config.clusters;
+  cluster_scores = f32({kDraftRows, config.clusters});
+  chosen = Tensor(memory, DType::i32, {kDraftRows, config.chosen_clusters});
+  chosen_weights = f32({kDraftRows, config.chosen_clusters});
+  cluster_logits = f32({kDraftRows, config.chosen_clusters, size});
+}
+
+uint64_t DrafterActivations::bytes() const {
+  uint64_t total = layers.bytes();
+  for (const Tensor* tensor :
+       {&embedding, &joined, &cluster_scores, &chosen, &chosen_weights, &cluster_logits})
+    total += tensor->buffer.size();
+  return total;
+}
+
+Drafter::Drafter(const DrafterOptions& options, Ops& ops)
+    : config_(options.files.config),
+      ops_(ops),
+      weights_(weights_to_declare(options)),
+      activations_(config_, ops.memory()) {}
+
+Result<std::unique_ptr<Drafter>> Drafter::load(const DrafterOptions& options, Ops& ops,
+                                               ThreadPool& pool, const LoadProgress& progress) {
+  std::unique_ptr<Drafter> drafter(new Drafter(options, ops));
+  declare_drafter(drafter->config_, options.choices, drafter->table_, drafter->weights_);
+  SLIP_TRY(drafter->storage_,
+           drafter->table_.load(*options.files.weight_source(), ops, pool, progress));
+  finish_drafter(drafter->config_, ops.memory(), drafter->weights_);
+  return drafter;
+}
+
+void Drafter::draft(const DraftStep& step, const BackboneEmbedding& embedding, const Cache& cache) {
+  const int64_t rows = step.ids.shape[0];
+  check(rows <= kDraftRows, "a draft of ", rows, " rows, at most ", kDraftRows);
+  const StepKey key = step_key(
+      this, PassKind::draft, rows, step.outputs,
+      {step.ids.data, step.hidden.data, step.logits.data, step.next_hidden.data, step.peaks.data});
+  ops_.run_step(key, step.spans, [&] {
+    Activations& act = activations_.layers;
+    const Pass pass{config_.text, ops_, cache, act, step.spans, 0, rows};
+    const View embedded = pass.of(activations_.embedding), joined = pass.of(activations_.joined);
+    const View residual = pass.of(act.residual), normed = pass.of(act.normed);
+
+    prepare_rotation(pass);
+    ops_.embed(
+        {.ids = step.ids, .table = embedding.table, .out = embedded, .factor = embedding.factor});
+    ops_.join({.a = embedded, .b = step.hidden, .out = joined});
+    ops_.linear({.x = joined, .weight = weights_.before, .out = residual});
+    run_layers(weights_.layers, 0, weights_.layers.size(), pass);
+    ops_.rms_norm(
+        {.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.text.eps});
+    if (!step.next_hidden.empty())
+      ops_.linear({.x = normed, .weight = weights_.after, .out = step.next_hidden});
+    if (weights_.clustered) {
+      score_clusters(step, normed, *weights_.clustered);
+    } else {
+      score(ops_, normed, output_rows(step.outputs), weights_.head, {step.logits, step.peaks});
+    }
+  });
+}
+
+void Drafter::score_clusters(const DraftStep& step, const View& normed, const ClusteredHead& head) {
+  const OutputRows outputs = output_rows(step.outputs);
+  if (outputs.count == 0) return;
+  const View x = normed.slice(outputs.first, outputs.count);
+  const auto of = [&](const Tensor& tensor) { return tensor.view.first(outputs.count); };
+  const View scores = of(activations_.cluster_scores), chosen = of(activations_.chosen);
+  ops_.linear({.x = x, .weight = head.centroids, .out = scores});
+  ops_.route({.logits = scores, .ids = chosen, .weights = of(activations_.chosen_weights)});
+  ops_.cluster_head({.x = x,
+                     .chosen = chosen,
+                     .clusters = head.clusters,
+                     .tokens = head.tokens.view,
+                     .scratch = of(activations_.cluster_logits),
+                     .out = step.logits});
+  if (!step.peaks.empty()) ops_.peaks({.x = step.logits, .out = step.peaks});
+}
+
+StepCost Drafter::cost(const Weight& embedding, int64_t context, const KvRecipe& kv) const {
+  Tally tally(1, context, kv);
+  tally.look_up(embedding);
+  tally.add(weights_.before);
+  for (size_t i = 0; i < weights_.layers.size(); ++i)
+    add_layer(config_.text, i, weights_.layers[i], tally);
+  tally.add(weights_.final_scale);
+  tally.add(weights_.after);
+  if (!weights_.clustered) {
+    tally.add(weights_.head);
+    return tally.cost();
+  }
+  tally.add(weights_.clustered->centroids);
+  const double asked = double(config_.chosen_clusters) / double(config_.clusters);
+  for (const Weight& cluster : weights_.clustered->clusters) tally.add(cluster, asked, asked);
+  return tally.cost();
+}
+
+std::vector<PlacedWeight> Drafter::placed_weights() const { return named_mtp(table_.placed()); }
+
+Status add_to_plan(const DrafterOptions& options, const Ops& ops, ModelPlan& plan) {
+  WeightTable table;
+  DrafterWeights weights = weights_to_declare(options);
+  declare_drafter(options.files.config, options.choices, table, weights);
+  SLIP_TRY(const uint64_t bytes, table.plan(*options.files.weight_source(), ops));
+  plan.weight_bytes += bytes;
+  for (PlacedWeight& weight : named_mtp(table.placed())) plan.weights.push_back(std::move(weight));
+  plan.activation_bytes += DrafterActivations(options.files.config, host_memory()).bytes();
+  return {};
+}
+
+}  // namespace slip::gemma4

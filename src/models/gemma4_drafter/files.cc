@@ -1,0 +1,62 @@
+#include "models/gemma4_drafter/files.h"
+
+#include "models/gemma4_drafter/weights.h"
+#include "weights/checkpoint_source.h"
+#include "weights/synthetic_source.h"
+
+namespace slip::gemma4 {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path assistant_of(const fs::path& path) { return {path.string() + "-assistant"}; }
+
+}  // namespace
+
+std::unique_ptr<WeightSource> DrafterFiles::weight_source() const {
+  const auto bf16 = [](const std::string&) { return WeightFormat::bf16; };
+  if (!checkpoint) return std::make_unique<SyntheticSource>(bf16);
+  return std::make_unique<CheckpointSource>(
+      *checkpoint, std::vector<std::string>{"masked_embedding.token_ordering", "lm_head."});
+}
+
+Result<DrafterFiles> open_drafter(const fs::path& folder, const Config& target) {
+  SLIP_TRY(const JsonObject json, read_config_json(folder));
+  DrafterFiles files;
+  SLIP_TRY(files.config, read_drafter_config(json, (folder / "config.json").string()));
+  if (Status fits = attach(files.config, target); !fits.ok())
+    return std::move(fits).failure().in(folder.string());
+  SLIP_TRY(Checkpoint checkpoint, Checkpoint::open(folder));
+  files.checkpoint = std::make_unique<Checkpoint>(std::move(checkpoint));
+  SLIP_TRY(files.token_order, read_token_order(*files.checkpoint, files.config));
+  if (!files.token_order) files.config.clusters = files.config.chosen_clusters = 0;
+  return files;
+}
+
+DrafterFiles synthetic_drafter(const DrafterConfig& config) {
+  DrafterFiles files{config, nullptr, std::nullopt};
+  if (config.clusters == 0) return files;
+  files.token_order.emplace();
+  for (int32_t id = 0; id < config.text.vocabulary; ++id) files.token_order->push_back(id);
+  return files;
+}
+
+std::optional<fs::path> find_drafter(const fs::path& folder) {
+  fs::path model = fs::absolute(folder).lexically_normal();
+  if (!model.has_filename()) model = model.parent_path();
+  std::vector<fs::path> candidates = {model / "assistant", assistant_of(model)};
+  // A cache has models--ORG--NAME/snapshots/COMMIT for each repository.
+  if (model.parent_path().filename() == "snapshots") {
+    const fs::path repository = assistant_of(model.parent_path().parent_path());
+    std::error_code absent;
+    for (const auto& snapshot : fs::directory_iterator(repository / "snapshots", absent))
+      candidates.push_back(snapshot.path());
+  }
+  for (const fs::path& candidate : candidates) {
+    std::error_code absent;
+    if (fs::exists(candidate / "config.json", absent)) return candidate;
+  }
+  return std::nullopt;
+}
+
+}  // namespace slip::gemma4

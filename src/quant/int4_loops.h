@@ -1,0 +1,173 @@
+// The loops of scale_search.cc, compiled once per instruction set: errors of all candidates in
+// float, which tell the ones worth a closer look, and that closer look in double.
+#pragma once
+
+#include <cstddef>
+
+namespace slip {
+
+inline constexpr int kScaleSteps = 63;  // values of d
+
+// errors[2 i] and errors[2 i + 1] belong to +peak / d_i and -peak / d_i, in units of scale^2.
+struct ScaleCandidates {
+  const float* inverses;  // [kScaleSteps] d_i / peak
+  float* errors;          // [2 * kScaleSteps]
+  int uncut;              // of the first so many steps, no code lies outside -7 .. 7
+};
+
+// Some rows of a matrix of inner products over `rows` rows of x.
+struct GramPart {
+  size_t rows = 0;
+  size_t inputs = 0;
+  size_t begin = 0, end = 0;
+};
+
+// Of one scale and the codes that it gives.
+struct ScaleSums {
+  double error = 0;     // (code * scale - value)^2
+  double products = 0;  // value * code
+  double squares = 0;   // code^2
+};
+
+// `count` is a multiple of 32.
+// Lengths are multiples of 32.
+struct Int4Loops {
+  void (*candidate_errors)(const float* group, size_t count, const ScaleCandidates& candidates);
+  ScaleSums (*sums)(const float* group, size_t count, double scale);
+
+  // y += a x
+  void (*axpy)(float* y, float a, const float* x, size_t count);
+  float (*dot)(const float* x, const float* y, size_t count);
+  // products[i, j] += sum over rows of x[row, i] x[row, j], for i in [begin, end) and j from the
+  // multiple of 32 at or below i on. Rows come in eights.
+  void (*gram)(float* products, const float* x, const GramPart& part);
+};
+
+// The best of this machine.
+const Int4Loops& int4_loops();
+
+extern const Int4Loops kPortableInt4Loops, kAvx2Int4Loops, kAvx512Int4Loops;
+
+// Everything below has internal linkage: a copy that the linker shared among files could be one
+// with instructions that this machine lacks.
+
+// Added and subtracted, it leaves the nearest integer, ties to even.
+constexpr float kFloatRounder = 12582912.0f;  // 1.5 * 2^23
+
+// By halves: one after the other, the additions would wait for each other longer than the products
+// take.
+template <size_t kLanes>
+static inline float sum_of(float (&lanes)[kLanes]) {
+  for (size_t half = kLanes / 2; half > 0; half /= 2)
+    for (size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  return lanes[0];
+}
+
+// Steps so large that no code reaches 8: nothing is cut, and both signs have the same error.
+template <size_t kLanes>
+static inline float uncut_error(const float* group, size_t count, float inverse) {
+  float sums[kLanes] = {};
+  for (size_t begin = 0; begin < count; begin += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float scaled = group[begin + lane] * inverse;
+      const float off = scaled - ((scaled + kFloatRounder) - kFloatRounder);
+      sums[lane] += off * off;
+    }
+  }
+  return sum_of(sums);
+}
+
+template <size_t kLanes>
+static inline void cut_errors(const float* group, size_t count, float inverse, float* errors) {
+  float plus[kLanes] = {}, minus[kLanes] = {};
+  for (size_t begin = 0; begin < count; begin += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float scaled = group[begin + lane] * inverse;
+      const float rounded = (scaled + kFloatRounder) - kFloatRounder;
+      const float above = rounded < -8.0f ? -8.0f : rounded;
+      const float code = above > 7.0f ? 7.0f : above;
+      const float off = scaled - code;
+      plus[lane] += off * off;
+      // The other sign has the same integers, cut at 8 above and -7 below.
+      const float other_above = rounded < -7.0f ? -7.0f : rounded;
+      const float other_code = other_above > 8.0f ? 8.0f : other_above;
+      const float other_off = scaled - other_code;
+      minus[lane] += other_off * other_off;
+    }
+  }
+  errors[0] = sum_of(plus);
+  errors[1] = sum_of(minus);
+}
+
+template <size_t kLanes>
+static inline void candidate_errors(const float* group, size_t count,
+                                    const ScaleCandidates& candidates) {
+  for (int step = 0; step < kScaleSteps; ++step) {
+    float* errors = candidates.errors + 2 * step;
+    if (step < candidates.uncut) {
+      errors[0] = errors[1] = uncut_error<kLanes>(group, count, candidates.inverses[step]);
+    } else {
+      cut_errors<kLanes>(group, count, candidates.inverses[step], errors);
+    }
+  }
+}
+
+static inline double int4_code_of(double value, double scale) {
+  constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52
+  const double rounded = (value / scale + kRounder) - kRounder;
+  const double above = rounded < -8.0 ? -8.0 : rounded;
+  return above > 7.0 ? 7.0 : above;
+}
+
+// Always eight sums, so that every instruction set adds in the same order.
+static inline ScaleSums scale_sums(const float* group, size_t count, double scale) {
+  constexpr size_t kLanes = 8;
+  double error[kLanes] = {}, products[kLanes] = {}, squares[kLanes] = {};
+  for (size_t begin = 0; begin < count; begin += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const double value = group[begin + lane];
+      const double code = int4_code_of(value, scale);
+      const double off = code * scale - value;
+      error[lane] += off * off;
+      products[lane] += value * code;
+      squares[lane] += code * code;
+    }
+  }
+  ScaleSums all;
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    all.error += error[lane];
+    all.products += products[lane];
+    all.squares += squares[lane];
+  }
+  return all;
+}
+
+static inline void axpy(float* y, float a, const float* x, size_t count) {
+  for (size_t i = 0; i < count; ++i) y[i] += a * x[i];
+}
+
+template <size_t kLanes>
+static inline float dot(const float* x, const float* y, size_t count) {
+  float sums[kLanes] = {};
+  for (size_t begin = 0; begin < count; begin += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += x[begin + lane] * y[begin + lane];
+  return sum_of(sums);
+}
+
+static inline void gram(float* products, const float* x, const GramPart& part) {
+  constexpr size_t kRows = 8;  // whose products are added to a sum while it is in a register
+  for (size_t first = 0; first < part.rows; first += kRows) {
+    const float* rows[kRows];
+    for (size_t r = 0; r < kRows; ++r) rows[r] = x + (first + r) * part.inputs;
+    for (size_t i = part.begin; i < part.end; ++i) {
+      float* into = products + i * part.inputs;
+      for (size_t j = i / 32 * 32; j < part.inputs; ++j)
+        into[j] += ((rows[0][i] * rows[0][j] + rows[1][i] * rows[1][j]) +
+                    (rows[2][i] * rows[2][j] + rows[3][i] * rows[3][j])) +
+                   ((rows[4][i] * rows[4][j] + rows[5][i] * rows[5][j]) +
+                    (rows[6][i] * rows[6][j] + rows[7][i] * rows[7][j]));
+    }
+  }
+}
+
+}  // namespace slip

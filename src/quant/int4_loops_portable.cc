@@ -1,0 +1,7 @@
+#include "quant/int4_loops.h"
+
+namespace slip {
+
+const Int4Loops kPortableInt4Loops = {candidate_errors<8>, scale_sums, axpy, dot<8>, gram};
+
+}  // namespace slip

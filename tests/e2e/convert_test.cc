@@ -1,0 +1,71 @@
+// slipstream convert as a person types it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/e2e/process.h"
+
+namespace slip::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const std::string kMinnow = std::string(SLIP_SOURCE_DIR) + "/models/minnow";
+const std::string kTiny = std::string(SLIP_SOURCE_DIR) + "/tests/data/golden/tiny/qwen3_5_moe";
+
+TEST(ConvertVerbs, CheckHasAVerdict) {
+  const Finished good = run({"convert", "check", kMinnow, "--deep"});
+  EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_THAT(good.out, HasSubstr("good: "));
+  EXPECT_THAT(good.out, HasSubstr("1,394 tensors"));
+
+  const TemporaryFolder folder;
+  const fs::path broken = folder.path() / "broken";
+  fs::copy(kMinnow, broken, fs::copy_options::recursive);
+  fs::resize_file(broken / "model-00001-of-00002.safetensors", 1'000'000);
+  const Finished bad = run({"convert", "check", broken.string()});
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_THAT(bad.out, HasSubstr("problem: "));
+  EXPECT_THAT(bad.out, HasSubstr("model-00001-of-00002.safetensors"));
+  EXPECT_THAT(bad.out, HasSubstr("BROKEN: "));
+  EXPECT_TRUE(run({"convert", "check", kMinnow, "--json"}).json().at("good").as_bool());
+}
+
+TEST(ConvertVerbs, FromSixteenBitsToAHybrid) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  const Finished int4 =
+      run({"convert", "int4", "--model", kTiny, "--out", path("int4"), "--group-size", "32"});
+  ASSERT_EQ(int4.status, 0) << int4.err;
+  EXPECT_EQ(int4.out, path("int4") + "\n");
+  EXPECT_THAT(int4.err, HasSubstr("routed experts"));
+  ASSERT_EQ(run({"convert", "fp8", "--model", kTiny, "--out", path("fp8"), "-q"}).status, 0);
+  const std::vector<std::string> hybrid = {"convert", "hybrid",    "--int4", path("int4"),
+                                           "--fp8",   path("fp8"), "--out",  path("hybrid")};
+  std::vector<std::string> dry = hybrid;
+  dry.push_back("--dry-run");
+  const Finished planned = run(dry);
+  EXPECT_EQ(planned.status, 0) << planned.err;
+  EXPECT_THAT(planned.err, HasSubstr("matrices become FP8"));
+  EXPECT_FALSE(fs::exists(path("hybrid")));
+  ASSERT_EQ(run(hybrid).status, 0);
+  EXPECT_THAT(run(hybrid).err, HasSubstr("nothing needs doing"));
+  EXPECT_EQ(run({"convert", "check", path("hybrid"), "--deep"}).status, 0);
+}
+
+TEST(ConvertVerbs, SaysWhatIsWrong) {
+  const TemporaryFolder folder;
+  const std::string out = (folder.path() / "out").string();
+  EXPECT_THAT(run({"convert", "hybrid", "--out", out}).err, HasSubstr("--int4, --fp8 and --out"));
+  EXPECT_THAT(run({"convert", "int4", "-m", kTiny, "--out", out, "--class", "heads=int4"}).err,
+              HasSubstr("no class \"heads\""));
+  EXPECT_THAT(run({"convert", "int4", "-m", kMinnow, "--out", out}).err,
+              HasSubstr("quantized already"));
+  EXPECT_THAT(run({"convert", "mtp", "--to", kTiny}).err, HasSubstr("holds no MTP tensors"));
+  EXPECT_FALSE(fs::exists(out));
+}
+
+}  // namespace
+}  // namespace slip::e2e

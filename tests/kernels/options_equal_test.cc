@@ -1,0 +1,228 @@
+// The optional fields of args.h, and the operations that came with them, of every backend against
+// the reference.
+#include <cmath>
+
+#include "tests/kernels/op_cases.h"
+
+namespace slip {
+namespace {
+
+class OptionsEqual : public OpsTest {
+ protected:
+  void SetUp() override {
+    OpsTest::SetUp();
+    if (IsSkipped()) return;
+    if (!ops().honours_options()) GTEST_SKIP() << "NOT TESTED: the backend has no options yet";
+  }
+};
+
+constexpr int64_t kDims[] = {1, 3, 15, 16, 17, 64, 384, 1025};
+constexpr int64_t kRows = 17;
+
+TEST_P(OptionsEqual, RmsNorm) {
+  Rng rng(1);
+  for (const int64_t dim : kDims) {
+    const Guarded x = random_tensor({kRows, dim}, rng), base = random_tensor({kRows, dim}, rng);
+    const Guarded scale = random_tensor({dim}, rng);
+    for (const bool scaled : {true, false}) {
+      for (const bool add : {true, false}) {
+        const auto run = [&](Ops& on, int64_t first, int64_t rows, const View& out) {
+          on.rms_norm({.x = x.view().slice(first, rows),
+                       .scale = scaled ? scale.view() : View{},
+                       .out = out,
+                       .eps = 1e-6f,
+                       .add = add,
+                       .factor = 0.37f});
+        };
+        const Guarded right = copy_of(base), ours = copy_of(base), alone = copy_of(base);
+        run(ref(), 0, kRows, right);
+        run(ops(), 0, kRows, ours);
+        for (int64_t r = 0; r < kRows; ++r) run(ops(), r, 1, alone.view().slice(r, 1));
+        // Two terms of up to 6 and 6 sqrt(dim) that may cancel.
+        const double error = 40 * std::sqrt(double(dim)) * (double(dim) / 2 + 10) * kRoundoff;
+        expect_close(ours.values(), right.values(), 0, error, cat("rms_norm of ", dim));
+        expect_same_bits(alone.values(), ours.values(), cat("rms_norm of ", dim, ", row by row"));
+      }
+    }
+  }
+}
+
+TEST_P(OptionsEqual, GeluOfSomeColumns) {
+  Rng rng(2);
+  for (const int64_t width : kDims) {
+    const int64_t wide = 3 * width + 5, first = width + 2;
+    const Guarded gate = random_tensor({kRows, width}, rng, 4);
+    gate.f32()[0] = 40;
+    if (width > 2) gate.f32()[2] = -40;
+    const Guarded up = random_tensor({kRows, wide}, rng);
+    Guarded right({kRows, width}), ours({kRows, width});
+    const auto run = [&](Ops& on, const View& out) {
+      on.gated_mul({.gate = gate,
+                    .up = up,
+                    .out = out,
+                    .activation = Activation::gelu_tanh,
+                    .first_column = first});
+    };
+    run(ref(), right);
+    run(ops(), ours);
+    // Where a negative gate meets a tanh near -1, their difference is what remains.
+    expect_close(ours.values(), right.values(), 8 * exp_error(), 64 * kRoundoff,
+                 cat("gelu of ", width));
+    const Guarded in_place = copy_of(gate);
+    ops().gated_mul({.gate = in_place,
+                     .up = up,
+                     .out = in_place,
+                     .activation = Activation::gelu_tanh,
+                     .first_column = first});
+    expect_same_bits(in_place.values(), ours.values(), "gelu in place");
+  }
+}
+
+TEST_P(OptionsEqual, SoftCap) {
+  Rng rng(3);
+  for (const int64_t width : {1, 17, 1000, 10001}) {
+    const Guarded x = random_tensor({3, width}, rng, 30);
+    x.f32()[0] = 1e6f;
+    x.f32()[3 * width - 1] = -1e6f;
+    const Guarded right = copy_of(x), ours = copy_of(x);
+    ref().soft_cap({.x = right, .cap = 30});
+    ops().soft_cap({.x = ours, .cap = 30});
+    expect_close(ours.values(), right.values(), 0, 30 * (2 * exp_error() + 4 * kRoundoff),
+                 cat("soft_cap of ", width));
+  }
+}
+
+TEST_P(OptionsEqual, EmbeddingTimesAFactor) {
+  Rng rng(4);
+  for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16}) {
+    const TestWeight table = make_weight(ops(), {format, 37, 33, 0}, Fill::random, rng);
+    Guarded ids({5}, DType::i32);
+    for (int64_t i = 0; i < 5; ++i) ids.i32()[i] = int32_t((i * 17 + 36) % 37);
+    Guarded right({5, 33}), packed({5, 33}), plain({5, 33});
+    ref().embed({.ids = ids, .table = table.plain, .out = right, .factor = 7.25f});
+    ops().embed({.ids = ids, .table = table.packed, .out = packed, .factor = 7.25f});
+    ops().embed({.ids = ids, .table = table.plain, .out = plain, .factor = 7.25f});
+    expect_same_bits(packed.values(), right.values(), "embedding");
+    expect_same_bits(plain.values(), right.values(), "embedding in host memory");
+  }
+}
+
+TEST_P(OptionsEqual, RouteWithScales) {
+  Rng rng(5);
+  const Guarded logits = random_tensor({kRows, 24}, rng, 3), scales = random_tensor({24}, rng);
+  Guarded right_ids({kRows, 5}, DType::i32), ids({kRows, 5}, DType::i32);
+  Guarded right({kRows, 5}), ours({kRows, 5});
+  ref().route({.logits = logits, .ids = right_ids, .weights = right, .scales = scales});
+  ops().route({.logits = logits, .ids = ids, .weights = ours, .scales = scales});
+  expect_close(ours.values(), right.values(), 2 * exp_error() + 20 * kRoundoff, kTiny, "route");
+  for (int64_t i = 0; i < kRows * 5; ++i) EXPECT_EQ(ids.i32()[i], right_ids.i32()[i]);
+}
+
+struct TestMlp {
+  TestWeight gate, up, down;
+};
+TestMlp make_mlp(Ops& ops, int64_t hidden, int64_t width, Rng& rng) {
+  const auto make = [&](int64_t out, int64_t in) {
+    return make_weight(ops, {WeightFormat::bf16, out, in, 0}, Fill::random, rng);
+  };
+  return {make(width, hidden), make(width, hidden), make(hidden, width)};
+}
+
+// Against the same with values that are known to be right: gated_mul's options are tested above.
+TEST_P(OptionsEqual, MlpsThatReplace) {
+  Rng rng(6);
+  constexpr int64_t kHidden = 33, kWidth = 48, kExperts = 6, kTopK = 3;
+  std::vector<TestMlp> tests;
+  std::vector<GatedMlp> plain, packed;
+  for (int64_t e = 0; e < kExperts; ++e) {
+    tests.push_back(make_mlp(ops(), kHidden, kWidth, rng));
+    const TestMlp& made = tests.back();
+    plain.push_back({made.gate.plain, made.up.plain, made.down.plain});
+    packed.push_back({made.gate.packed, made.up.packed, made.down.packed});
+  }
+  const Guarded x = random_tensor({kRows, kHidden}, rng);
+  const Guarded weights = random_tensor({kRows, kTopK}, rng);
+  Guarded ids({kRows, kTopK}, DType::i32);
+  for (int64_t i = 0; i < kRows * kTopK; ++i)
+    ids.i32()[i] = int32_t((i / kTopK * 5 + i % kTopK) % kExperts);  // distinct in a row
+  Guarded scratch({experts_scratch_values(kRows, kTopK, kWidth, 0, kHidden)});
+  const auto mlp = [&](Ops& on, const std::vector<GatedMlp>& of, const View& out) {
+    on.gated_mlp({.x = x,
+                  .mlp = of[0],
+                  .scratch = scratch,
+                  .out = out,
+                  .activation = Activation::gelu_tanh,
+                  .add = false});
+  };
+  const GatedMlp none;
+  const auto args = [&](const std::vector<GatedMlp>& of, int64_t first, int64_t rows,
+                        const View& out) {
+    return ExpertsArgs{.x = x.view().slice(first, rows),
+                       .ids = ids.view().slice(first, rows),
+                       .weights = weights.view().slice(first, rows),
+                       .experts = of,
+                       .shared = none,
+                       .shared_gate = {},
+                       .scratch = scratch,
+                       .out = out,
+                       .activation = Activation::gelu_tanh,
+                       .add = false};
+  };
+  // What was there is NaN, and must not matter.
+  Guarded right({kRows, kHidden}), ours({kRows, kHidden});
+  mlp(ref(), plain, right);
+  mlp(ops(), packed, ours);
+  expect_close(ours.values(), right.values(), 1e-4, 1e-4, "gated_mlp");
+  Guarded right_experts({kRows, kHidden}), all({kRows, kHidden}), alone({kRows, kHidden});
+  ref().experts(args(plain, 0, kRows, right_experts));
+  ops().experts(args(packed, 0, kRows, all));
+  for (int64_t r = 0; r < kRows; ++r) ops().experts(args(packed, r, 1, alone.view().slice(r, 1)));
+  expect_close(all.values(), right_experts.values(), 1e-4, 1e-4, "experts");
+  if (tolerance().invariant_rows >= kRows)
+    expect_same_bits(alone.values(), all.values(), "experts, row by row");
+}
+
+TEST_P(OptionsEqual, ClusterHead) {
+  Rng rng(7);
+  constexpr int64_t kClusters = 7, kSize = 5, kIn = 33, kTopK = 2, kVocabulary = 37;
+  std::vector<TestWeight> tests;
+  std::vector<Weight> plain, packed;
+  for (int64_t i = 0; i < kClusters; ++i) {
+    tests.push_back(make_weight(ops(), {WeightFormat::bf16, kSize, kIn, 0}, Fill::random, rng));
+    plain.push_back(tests.back().plain);
+    packed.push_back(tests.back().packed);
+  }
+  const Guarded x = random_tensor({3, kIn}, rng);
+  Guarded chosen({3, kTopK}, DType::i32), tokens({kClusters, kSize}, DType::i32);
+  for (int64_t i = 0; i < 3 * kTopK; ++i) chosen.i32()[i] = int32_t(6 - i);
+  for (int64_t i = 0; i < kClusters * kSize; ++i) tokens.i32()[i] = int32_t((i * 8 + 3) % 37);
+  Guarded scratch({3, kTopK, kSize}), right({3, kVocabulary}), ours({3, kVocabulary});
+  const auto run = [&](Ops& on, const std::vector<Weight>& clusters, const View& out) {
+    on.cluster_head({.x = x,
+                     .chosen = chosen,
+                     .clusters = clusters,
+                     .tokens = tokens,
+                     .scratch = scratch,
+                     .out = out});
+  };
+  run(ref(), plain, right);
+  run(ops(), packed, ours);
+  expect_close(ours.values(), right.values(), 1e-4, 1e-4, "cluster_head");
+  // By hand: the second row's clusters are 4 and 3.
+  double least = INFINITY;
+  for (const int64_t cluster : {4, 3}) {
+    for (int64_t i = 0; i < kSize; ++i) {
+      double logit = 0;
+      for (int64_t d = 0; d < kIn; ++d)
+        logit += tests[size_t(cluster)].at(i, d) * double(x.f32()[kIn + d]);
+      EXPECT_NEAR(right.f32()[kVocabulary + tokens.i32()[cluster * kSize + i]], logit, 1e-4);
+      least = std::min(least, logit);
+    }
+  }
+  EXPECT_NEAR(right.f32()[kVocabulary + tokens.i32()[0]], least - 1, 1e-4) << "not asked";
+}
+
+SLIP_TEST_BACKENDS(OptionsEqual);
+
+}  // namespace
+}  // namespace slip

@@ -1,0 +1,225 @@
+// Gemma 4 from files: where drafters are found, what does not fit, formats made at load.
+#include <cmath>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/safetensors.h"
+#include "kernels/ref/ref_ops.h"
+#include "kernels/ref/ref_ops_impl.h"
+#include "models/model_source.h"
+#include "tests/checkpoint/test_files.h"
+#include "tests/golden/loaded_model.h"
+#include "tests/golden/tiny_folder.h"
+
+namespace slip {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+void copy_model(const std::string& name, const fs::path& to) {
+  fs::create_directories(to);
+  for (const char* file : {"config.json", "model.safetensors"})
+    fs::copy_file(tiny_folder(name) / file, to / file);
+}
+
+// The tensors of a tiny model, written again as `change` leaves them.
+void write_changed(const std::string& name, const fs::path& to,
+                   const std::function<bool(TensorToWrite&)>& keep) {
+  fs::create_directories(to);
+  fs::copy_file(tiny_folder(name) / "config.json", to / "config.json");
+  const Checkpoint checkpoint = Checkpoint::open(tiny_folder(name)).value();
+  std::vector<TensorToWrite> tensors;
+  for (const StoredTensor& tensor : checkpoint.tensors()) {
+    TensorToWrite written{tensor.name, tensor.type, tensor.shape, tensor.data};
+    if (keep(written)) tensors.push_back(written);
+  }
+  ASSERT_TRUE(write_safetensors(to / "model.safetensors", tensors, "pt").ok());
+}
+
+bool drafts(const fs::path& model) { return ModelSource::open(model).value().has_mtp(); }
+
+TEST(Gemma4Drafters, AreFoundBesideTheModel) {
+  const TempFolder folder;
+  const fs::path model = folder.path() / "gemma", inside = model / "assistant";
+  copy_model("gemma4_e", model);
+  EXPECT_FALSE(drafts(model));
+  copy_model("gemma4_e_assistant", folder.path() / "gemma-assistant");
+  EXPECT_TRUE(drafts(model));
+  EXPECT_TRUE(drafts(folder.path() / "gemma/")) << "as a shell completes it";
+  fs::rename(folder.path() / "gemma-assistant", inside);
+  EXPECT_TRUE(drafts(model));
+}
+
+TEST(Gemma4Drafters, AreFoundInAHuggingFaceCache) {
+  const TempFolder folder;
+  const fs::path model = folder.path() / "models--google--gemma-4-E2B-it/snapshots/0123";
+  copy_model("gemma4_e", model);
+  EXPECT_FALSE(drafts(model));
+  copy_model("gemma4_e_assistant",
+             folder.path() / "models--google--gemma-4-E2B-it-assistant/snapshots/4567");
+  EXPECT_TRUE(drafts(model));
+}
+
+// One that was found is left alone, with a note; one that was asked for is an error.
+TEST(Gemma4Drafters, ThatDoNotFitSayWhy) {
+  if (!has_tiny("gemma4_31b_assistant")) GTEST_SKIP() << kTinyAbsent;
+  const TempFolder folder;
+  copy_model("gemma4_e", folder.path() / "m");
+  copy_model("gemma4_31b_assistant", folder.path() / "m-assistant");
+  const ModelSource source = ModelSource::open(folder.path() / "m").value();
+  EXPECT_FALSE(source.has_mtp());
+  ASSERT_FALSE(source.notes().empty());
+  EXPECT_THAT(source.notes().back(), HasSubstr("hidden size 96, this one has 64"));
+  const auto refused = ModelSource::open(folder.path() / "m", folder.path() / "m-assistant");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.failure().message, HasSubstr("m-assistant"));
+  const auto no_model = ModelSource::open(folder.path() / "m-assistant");
+  ASSERT_FALSE(no_model.ok());
+  EXPECT_THAT(no_model.failure().message, HasSubstr("drafter"));
+}
+
+TEST(Gemma4Drafters, HaveAnOrderOfAllTokens) {
+  const TempFolder folder;
+  std::vector<int64_t> order(384);
+  for (size_t i = 0; i < order.size(); ++i) order[i] = int64_t(i);
+  order[7] = 9;  // twice
+  write_changed("gemma4_e_assistant", folder.path() / "d", [&](TensorToWrite& tensor) {
+    if (tensor.name == "masked_embedding.token_ordering")
+      tensor.data = std::as_bytes(std::span(order));
+    return true;
+  });
+  const auto source = ModelSource::open(tiny_folder("gemma4_e"), folder.path() / "d");
+  ASSERT_FALSE(source.ok());
+  EXPECT_THAT(source.failure().message, HasSubstr("every token once, found 9"));
+}
+
+// A config that announces clusters, and files without them.
+TEST(Gemma4Drafters, WithoutClustersUseTheWholeHead) {
+  const TempFolder folder;
+  write_changed("gemma4_e_assistant", folder.path() / "d", [](TensorToWrite& tensor) {
+    return tensor.name.find("masked_embedding") == std::string::npos;
+  });
+  LoadedModel model(tiny_folder("gemma4_e"), cpu_backends().front(),
+                    {.max_drafts = 2, .drafter = folder.path() / "d"});
+  Session session(model.engine());
+  const std::vector<int32_t> ids = {2, 5, 9};
+  ASSERT_TRUE(session.feed(ids).ok());
+  ASSERT_TRUE(session.drafter()->draft_after(4).has_value());
+}
+
+TEST(Gemma4Loading, OtherFamiliesAreNamed) {
+  const TempFolder folder;
+  folder.write("config.json", R"({"model_type": "llama"})");
+  const auto source = ModelSource::open(folder.path());
+  ASSERT_FALSE(source.ok());
+  for (const char* part : {"config.json", "llama", "qwen3_5", "gemma4"})
+    EXPECT_THAT(source.failure().message, HasSubstr(part));
+}
+
+Result<std::unique_ptr<Model>> load(const fs::path& folder, Ops& ops) {
+  ThreadPool pool(1);
+  SLIP_TRY(const ModelSource source, ModelSource::open(folder));
+  return source.load({.max_rows = 4, .context = 64}, ops, pool, {});
+}
+
+TEST(Gemma4Loading, MissingAndExtraTensorsAreNamed) {
+  const TempFolder folder;
+  const std::unique_ptr<Ops> ops = make_ref_ops();
+  write_changed("gemma4_e", folder.path() / "less", [](TensorToWrite& tensor) {
+    return tensor.name.find("layers.3.layer_scalar") == std::string::npos;
+  });
+  const auto less = load(folder.path() / "less", *ops);
+  ASSERT_FALSE(less.ok());
+  EXPECT_THAT(less.failure().message, HasSubstr("layers.3.layer_scalar"));
+  write_changed("gemma4_e", folder.path() / "more", [](TensorToWrite& tensor) {
+    if (tensor.name.ends_with("norm.weight") && tensor.name.find("layers") == std::string::npos)
+      return true;
+    if (tensor.name.find("layers.9.mlp.up_proj") != std::string::npos) tensor.name += "_2";
+    return true;
+  });
+  const auto more = load(folder.path() / "more", *ops);
+  ASSERT_FALSE(more.ok());
+  EXPECT_THAT(more.failure().message, HasSubstr("layers.9.mlp.up_proj"));
+}
+
+TEST(Gemma4Loading, TablesOfRowsStayInTheFile) {
+  const std::unique_ptr<Ops> ops = make_ref_ops();
+  const ModelSource source = ModelSource::open(tiny_folder("gemma4_e")).value();
+  const ModelPlan plan = source.plan({.max_rows = 4, .context = 64}, *ops).value();
+  int found = 0;
+  for (const PlacedWeight& weight : plan.weights) {
+    if (weight.name.find("embed_tokens_per_layer") == std::string::npos) continue;
+    ++found;
+    EXPECT_EQ(weight.bytes, 0u);
+    EXPECT_EQ(weight.info.in, 160);
+  }
+  EXPECT_EQ(found, 1);
+}
+
+class OldOps : public RefOps {
+  const char* name() const override { return "old"; }
+  bool honours_options() const override { return false; }
+};
+
+TEST(Gemma4Loading, ABackendThatCannotRunItSaysSo) {
+  OldOps ops;
+  const auto refused = load(tiny_folder("gemma4_e"), ops);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.failure().message, HasSubstr("old backend cannot run Gemma 4"));
+}
+
+// The head and the drafter rounded at load: near what they were, and the text stays the model's.
+TEST(Gemma4Loading, FormatsMadeAtLoad) {
+  const GoldenFile golden(tiny_folder("gemma4_e") / "golden.safetensors");
+  const std::vector<int32_t> ids = golden.ints("short.ids");
+  ThreadPool pool(2);
+  for (const WeightFormat drafter : {WeightFormat::int8_row, WeightFormat::int4_group}) {
+    const std::unique_ptr<Ops> ops = cpu_backends().front().make(pool);
+    const ModelSource source =
+        ModelSource::open(tiny_folder("gemma4_e"), tiny_folder("gemma4_e_assistant")).value();
+    EngineOptions options;
+    options.memory.context = 256;
+    options.max_drafts = 3;
+    options.weights = {.int8_head = true, .drafter = drafter};
+    const auto engine = Engine::load(source, options, *ops, pool, {}).value();
+    std::map<WeightFormat, int> formats;
+    for (const PlacedWeight& weight : engine->model().placed_weights())
+      if (weight.name.starts_with("mtp.") && weight.info.out > 1) ++formats[weight.info.format];
+    EXPECT_GT(formats[WeightFormat::int8_row] + formats[WeightFormat::int4_group], 20);
+    EXPECT_EQ(formats[WeightFormat::bf16], 0);
+    Session session(*engine);
+    ASSERT_TRUE(session.feed(ids).ok());
+    const std::vector<float> logits = golden.floats("short.logits");
+    const auto last = std::span(logits).last(384);
+    EXPECT_LE(largest_difference(session.logits(), last), 0.3) << "an int8 head";
+    EXPECT_GT(largest_difference(session.logits(), last), 1e-4) << "the head is as it was";
+    ASSERT_TRUE(session.drafter()->draft_after(argmax(session.logits())).has_value());
+  }
+}
+
+TEST(Gemma4StepCost, IsWhatWasPlacedAndARowOfEachTable) {
+  LoadedModel loaded(tiny_folder("gemma4_e"), cpu_backends().front(),
+                     {.max_drafts = 2, .drafter = tiny_folder("gemma4_e_assistant")});
+  const Model& model = loaded.engine().model();
+  double step = 0, draft = 0;
+  for (const PlacedWeight& weight : model.placed_weights()) {
+    const bool cluster = weight.name.find("cluster") != std::string::npos;
+    if (weight.name.ends_with("layer_scalar")) continue;  // a number on the host
+    if (!weight.name.starts_with("mtp.")) {
+      step += double(weight.bytes);  // the embedding is the head
+    } else {
+      draft += double(weight.bytes) * (cluster ? 5.0 / 24 : 1);
+    }
+  }
+  for (const int64_t rows : {1, 4}) {
+    const double expected = step + double(rows) * (64 + 160) * 2;
+    EXPECT_NEAR(double(model.step_cost(rows, 0, {}).weight_bytes), expected, 1) << rows;
+  }
+  EXPECT_NEAR(double(model.draft_cost(0, {}).weight_bytes), draft + 64 * 2, 1);
+  // Eight layers of one head of 32 see 24 positions, two of one of 64 all 1000.
+  const KvRecipe f32{};
+  EXPECT_EQ(model.step_cost(1, 1000, f32).cache_bytes, (8u * 24 * 32 + 2 * 1000 * 64) * 2 * 4);
+}
+
+}  // namespace
+}  // namespace slip
