@@ -251,9 +251,15 @@ Result<Backend> make_backend(const ModelFlags& flags) {
   return backend;
 }
 
+Result<std::optional<KvRecipe>> kv_choice(const std::string& name) {
+  if (name == "auto") return std::optional<KvRecipe>();
+  SLIP_TRY(const KvRecipe recipe, parse_kv_recipe(name));
+  return std::optional(recipe);
+}
+
 Result<MemoryRequest> memory_request(const ModelFlags& flags) {
   MemoryRequest request;
-  SLIP_TRY(request.kv, parse_kv_recipe(flags.kv_cache));
+  SLIP_TRY(request.kv, kv_choice(flags.kv_cache));
   if (flags.context) {
     SLIP_TRY(const uint64_t context, parse_context(*flags.context));
     request.context = int64_t(context);

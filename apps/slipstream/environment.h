@@ -19,7 +19,7 @@ namespace slip {
 // What --kv-cache takes.
 inline constexpr const char* kKvCacheHelp =
     "How keys and values are kept: f32, bf16, fp8, int8, or TurboQuant: k4v4 and others of 8 4 3 2 "
-    "bits, or a published name";
+    "bits, or a published name; auto is bf16, but f32 in eval and for one user on a CPU";
 
 // Flags that every verb with a model has.
 struct ModelFlags {
@@ -33,7 +33,7 @@ struct ModelFlags {
   std::optional<int64_t> threads;
   std::optional<std::string> context;
   std::optional<std::string> memory;
-  std::string kv_cache = "f32";
+  std::string kv_cache = "auto";
   std::string head = "keep";            // keep, int8
   std::string shared_experts = "keep";  // keep, fp8, int8
 
@@ -80,6 +80,9 @@ struct Backend {
   std::string description;  // "cpu (AVX2), 2 threads"
 };
 Result<Backend> make_backend(const ModelFlags& flags);
+
+// What --kv-cache says; nothing for `auto`.
+Result<std::optional<KvRecipe>> kv_choice(const std::string& name);
 
 Result<MemoryRequest> memory_request(const ModelFlags& flags);
 WeightChoices weight_choices(const ModelFlags& flags);

@@ -77,6 +77,8 @@ Result<std::unique_ptr<Engine>> load_engine(const Backend& backend, const ModelF
   SLIP_TRY(const ModelSource source, open_model(folder, flags));
   EngineOptions options;
   SLIP_TRY(options.memory, memory_request(flags));
+  // Unless asked otherwise, what the weights say is measured, not what a cache makes of it.
+  if (!options.memory.kv) options.memory.kv.emplace();
   if (!options.memory.context) options.memory.context = needs.context;
   options.weights = weight_choices(flags);
   if (needs.drafter) needs.drafter->apply_drafter(options.weights);

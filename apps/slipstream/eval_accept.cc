@@ -71,7 +71,9 @@ class EvalAccept : public Verb {
     SLIP_TRY(const std::filesystem::path folder, locate_model(model_.model));
     SLIP_TRY(const Tokenizer tokenizer, Tokenizer::load(folder));
     SLIP_TRY(const std::string text, read_text_file(text_));
-    return std::vector<std::vector<int32_t>>{tokenizer.encode(text)};
+    std::vector<int32_t> ids = tokenizer.encode(text);
+    tokenizer.add_bos(ids);
+    return std::vector<std::vector<int32_t>>{std::move(ids)};
   }
 
   double tokens_with(size_t drafts) const {

@@ -26,7 +26,7 @@ class Inspect : public Verb {
     InspectRequest request;
     request.name = model_.empty() ? model_flag_ : model_;
     if (request.name.empty()) request.name = "minnow";
-    SLIP_TRY(request.kv, parse_kv_recipe(kv_cache_));
+    SLIP_TRY(const std::optional<KvRecipe> kv, kv_choice(kv_cache_));
     const std::vector<std::string> shapes = ModelSource::shape_names();
     std::error_code ignored;
     const bool shape = std::find(shapes.begin(), shapes.end(), request.name) != shapes.end() &&
@@ -35,6 +35,7 @@ class Inspect : public Verb {
       SLIP_TRY(request.folder, locate_model(request.name));
     }
     SLIP_TRY(const Backend backend, make_backend({}));
+    request.kv = kv.value_or(backend.ops->usual_kv(1));
     SLIP_TRY(InspectReport report, inspect_model(request, *backend.ops));
     report.backend = backend.description;
     if (json_) {
@@ -48,7 +49,7 @@ class Inspect : public Verb {
  private:
   Flags flags_;
   std::string model_, model_flag_;
-  std::string kv_cache_ = "f32";
+  std::string kv_cache_ = "auto";
   bool json_ = false;
 };
 

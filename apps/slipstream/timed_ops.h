@@ -26,7 +26,9 @@ class TimedOps : public Ops {
   void reset() { seconds_.fill(0); }
 
   const char* name() const override { return ops_->name(); }
-  bool honours_options() const override { return ops_->honours_options(); }
+  KvRecipe usual_kv(int64_t sequences) const override {
+    return ops_->usual_kv(sequences);
+  }
   bool records(int64_t rows) const override { return ops_->records(rows); }
   Memory& memory() const override { return ops_->memory(); }
   size_t packed_bytes(const WeightInfo& info) const override { return ops_->packed_bytes(info); }

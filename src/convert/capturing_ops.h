@@ -40,7 +40,6 @@ class CapturingOps : public Ops {
   Memory& memory() const override { return ops_.memory(); }
   size_t packed_bytes(const WeightInfo& info) const override { return ops_.packed_bytes(info); }
   Weight pack(const Weight& plain, std::span<std::byte> storage) override;
-  bool honours_options() const override { return ops_.honours_options(); }
   int64_t prompt_rows() const override { return ops_.prompt_rows(); }
   size_t scratch_bytes(const StepLimits& limits) const override {
     return ops_.scratch_bytes(limits);

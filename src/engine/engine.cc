@@ -32,6 +32,7 @@ EngineOptions settle(const ModelSource& source, EngineOptions options, const Ops
     }
   }
   options.memory.step_rows = options.max_rows;
+  options.memory.kv = options.memory.kv.value_or(ops.usual_kv(sequences));
   return options;
 }
 

@@ -17,9 +17,9 @@ inline constexpr int64_t kMostSequences = 32;
 struct MemoryRequest {
   std::optional<uint64_t> budget{};  // bytes; default: what the machine has free, less a reserve
   std::optional<int64_t> context{};  // positions; default: up to 8192, less if it does not fit
-  KvRecipe kv{};
-  int64_t record_rows = 0;  // rows of a step that may be rejected
-  int64_t step_rows = 0;    // rows of a step
+  std::optional<KvRecipe> kv{};      // default: Ops::usual_kv()
+  int64_t record_rows = 0;           // rows of a step that may be rejected
+  int64_t step_rows = 0;             // rows of a step
 
   // Sequences that may run at once; 0: as many as suit the memory, with checkpoints.
   int64_t sequences = 1;

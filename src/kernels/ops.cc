@@ -55,8 +55,8 @@ void Ops::gated_mlp(const GatedMlpArgs& args) {
   float* scratch = args.scratch.f32();
   const View gate{reinterpret_cast<std::byte*>(scratch), DType::f32, {rows, width}};
   const View up{reinterpret_cast<std::byte*>(scratch + rows * width), DType::f32, {rows, width}};
-  linear({.x = args.x, .weight = args.mlp.gate, .out = gate});
-  linear({.x = args.x, .weight = args.mlp.up, .out = up});
+  const LinearOutput outputs[] = {{args.mlp.gate, gate}, {args.mlp.up, up}};
+  linears({.x = args.x, .outputs = outputs});
   gated_mul({.gate = gate, .up = up, .out = gate, .activation = args.activation});
   linear({.x = gate, .weight = args.mlp.down, .out = args.out, .add = args.add});
 }

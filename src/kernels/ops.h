@@ -48,11 +48,6 @@ class Ops {
 
   virtual const char* name() const = 0;
 
-  // Whether every optional field of args.h is honoured, and the operations that have no
-  // implementation of their own here work on this memory. A backend that says no runs the models
-  // that leave them alone.
-  virtual bool honours_options() const { return true; }
-
   // Where the views of all arguments lie.
   virtual Memory& memory() const { return host_memory(); }
 
@@ -74,6 +69,9 @@ class Ops {
   virtual bool make_noise(const WeightInfo&, uint64_t, std::span<std::byte>, Weight&) {
     return false;
   }
+
+  // How keys and values are kept when nobody says; `sequences`: how many run at once, 0: many.
+  virtual KvRecipe usual_kv([[maybe_unused]] int64_t sequences) const { return {}; }
 
   // Rows of a prompt that are best computed together.
   virtual int64_t prompt_rows() const { return 512; }

@@ -31,9 +31,6 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
 
 class Gemma4Engine : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {
  protected:
-  void SetUp() override {
-    if (!backend().runs_gemma) GTEST_SKIP() << "NOT TESTED: the backend cannot run Gemma 4 yet";
-  }
   const Backend& backend() const { return std::get<0>(GetParam()); }
   LoadedModel load(int64_t drafts = kDrafts) const {
     return LoadedModel(tiny_folder("gemma4_e"), backend(),

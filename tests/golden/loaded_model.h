@@ -20,7 +20,6 @@ struct Backend {
   std::unique_ptr<Ops> (*make)(ThreadPool& pool) = nullptr;
   // Rows of a step whose bits do not depend on the rows beside them; longer steps are prompts.
   int64_t invariant_rows = 1 << 20;
-  bool runs_gemma = true;  // Ops::honours_options()
 };
 inline std::ostream& operator<<(std::ostream& out, const Backend& backend) {
   return out << backend.name;

@@ -23,7 +23,6 @@ class HostedOps final : public Ops {
   explicit HostedOps(std::unique_ptr<Ops> far);
 
   const char* name() const override { return far_->name(); }
-  bool honours_options() const override { return far_->honours_options(); }
 
   // The packed weight lies in the backend's memory, for as long as nothing else is packed to the
   // same `storage`, which itself stays unused.

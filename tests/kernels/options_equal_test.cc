@@ -9,11 +9,6 @@ namespace {
 
 class OptionsEqual : public OpsTest {
  protected:
-  void SetUp() override {
-    OpsTest::SetUp();
-    if (IsSkipped()) return;
-    if (!ops().honours_options()) GTEST_SKIP() << "NOT TESTED: the backend has no options yet";
-  }
 };
 
 constexpr int64_t kDims[] = {1, 3, 15, 16, 17, 64, 384, 1025};

@@ -24,12 +24,6 @@ constexpr WindowCase kCases[] = {
 
 class WindowEqual : public OpsTest {
  protected:
-  void SetUp() override {
-    OpsTest::SetUp();
-    if (IsSkipped()) return;
-    if (!ops().honours_options()) GTEST_SKIP() << "NOT TESTED: the backend has no windows yet";
-  }
-
   static int64_t ring_pages(const WindowCase& test) {
     return (test.window + kMostStep - 2) / test.shape.page_len + 2;
   }

@@ -156,18 +156,6 @@ TEST(Gemma4Loading, TablesOfRowsStayInTheFile) {
   EXPECT_EQ(found, 1);
 }
 
-class OldOps : public RefOps {
-  const char* name() const override { return "old"; }
-  bool honours_options() const override { return false; }
-};
-
-TEST(Gemma4Loading, ABackendThatCannotRunItSaysSo) {
-  OldOps ops;
-  const auto refused = load(tiny_folder("gemma4_e"), ops);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.failure().message, HasSubstr("old backend cannot run Gemma 4"));
-}
-
 // The head and the drafter rounded at load: near what they were, and the text stays the model's.
 TEST(Gemma4Loading, FormatsMadeAtLoad) {
   const GoldenFile golden(tiny_folder("gemma4_e") / "golden.safetensors");

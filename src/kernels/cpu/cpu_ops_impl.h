@@ -22,6 +22,11 @@ class CpuOps : public Ops {
   Weight pack(const Weight& plain, std::span<std::byte> storage) override {
     return cpu_pack(plain, storage);
   }
+  // One user's keys stay in the processor's caches; those of many come from memory each time, where
+  // half the bytes take half the time.
+  KvRecipe usual_kv(int64_t sequences) const override {
+    return sequences == 1 ? KvRecipe{} : KvRecipe{KvCodec::bf16, KvCodec::bf16};
+  }
   size_t scratch_bytes(const StepLimits& limits) const override;
   void reserve(const StepLimits& limits) override;
 

@@ -31,6 +31,7 @@ class CudaOps : public Ops {
   size_t packed_bytes(const WeightInfo& info) const override { return cuda_packed_bytes(info); }
   Weight pack(const Weight& plain, std::span<std::byte> storage) override;  // plain: host memory
 
+  KvRecipe usual_kv(int64_t) const override { return {KvCodec::bf16, KvCodec::bf16}; }
   int64_t prompt_rows() const override { return 2048; }  // experts are read once per step
   int64_t invariant_rows() const override { return kFewRows; }
   bool records(int64_t rows) const override { return StepGraphs::records(rows); }

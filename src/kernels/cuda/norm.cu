@@ -43,39 +43,56 @@ __device__ __forceinline__ float4 scale_at(const NormParams& p, int64_t i) {
   return p.scale ? load_quad<kAligned>(p.scale, i, p.dim) : make_float4(1, 1, 1, 1);
 }
 
+// What is added to, where anything is.
 template <bool kAligned>
-__device__ __forceinline__ void put_normed(const NormParams& p, float* out, int64_t i, float4 x) {
-  if (p.add) {
-    const float4 before = load_quad<kAligned>(out, i, p.dim);
-    x = make_float4(before.x + x.x, before.y + x.y, before.z + x.z, before.w + x.w);
-  }
-  store_quad<kAligned>(out, i, p.dim,
-                       make_float4(p.factor * x.x, p.factor * x.y, p.factor * x.z, p.factor * x.w));
+__device__ __forceinline__ float4 before_at(const NormParams& p, const float* out, int64_t i) {
+  return p.add ? load_quad<kAligned>(out, i, p.dim) : make_float4(0, 0, 0, 0);
 }
 
-// A block per row. The first four values of a thread, all there are up to 4096 per row, stay in
-// registers.
+__device__ __forceinline__ float4 finished(const NormParams& p, float4 before, float4 normed) {
+  if (p.add)
+    normed = make_float4(before.x + normed.x, before.y + normed.y, before.z + normed.z,
+                         before.w + normed.w);
+  return make_float4(p.factor * normed.x, p.factor * normed.y, p.factor * normed.z,
+                     p.factor * normed.w);
+}
+
+// A block per row. The first eight values of a thread, all there are up to 8192 per row, stay in
+// registers, and everything about them is asked for at once.
 template <bool kAligned>
 __global__ void rms_norm_kernel(const __grid_constant__ NormParams p) {
+  constexpr int kHeld = 2;  // quads
   __shared__ float sums[kWarp];
   const int64_t dim = p.dim;
   const int64_t first = int64_t(threadIdx.x) * kQuad, stride = int64_t(blockDim.x) * kQuad;
   const float* x = p.x + blockIdx.x * dim;
   float* out = p.out + blockIdx.x * dim;
-  const float4 first_scale = scale_at<kAligned>(p, first);
+  float4 scale[kHeld], held[kHeld], before[kHeld];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) scale[i] = scale_at<kAligned>(p, first + i * stride);
   let_next_begin();
   wait_for_inputs();
 
-  const float4 first_x = load_quad<kAligned>(x, first, dim);
-  float squares = add_squares(0, first_x);
-  for (int64_t i = first + stride; i < dim; i += stride)
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) held[i] = load_quad<kAligned>(x, first + i * stride, dim);
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) before[i] = before_at<kAligned>(p, out, first + i * stride);
+  float squares = 0;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) squares = add_squares(squares, held[i]);
+  for (int64_t i = first + kHeld * stride; i < dim; i += stride)
     squares = add_squares(squares, load_quad<kAligned>(x, i, dim));
   const float inverse = inverse_rms(block_sum(squares, sums), dim, p.eps);
 
-  put_normed<kAligned>(p, out, first, scaled(first_x, inverse, first_scale));
-  for (int64_t i = first + stride; i < dim; i += stride)
-    put_normed<kAligned>(p, out, i,
-                         scaled(load_quad<kAligned>(x, i, dim), inverse, scale_at<kAligned>(p, i)));
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i)
+    store_quad<kAligned>(out, first + i * stride, dim,
+                         finished(p, before[i], scaled(held[i], inverse, scale[i])));
+  for (int64_t i = first + kHeld * stride; i < dim; i += stride)
+    store_quad<kAligned>(
+        out, i, dim,
+        finished(p, before_at<kAligned>(p, out, i),
+                 scaled(load_quad<kAligned>(x, i, dim), inverse, scale_at<kAligned>(p, i))));
 }
 
 // A warp per head; the first four values of a lane are all there are up to 128 per head.

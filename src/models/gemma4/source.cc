@@ -44,11 +44,6 @@ class Source : public FamilySource {
   std::vector<std::string> notes_;
 };
 
-Status check_backend(const Ops& ops) {
-  if (ops.honours_options()) return {};
-  return error("the ", ops.name(), " backend cannot run Gemma 4 yet; take --device cpu");
-}
-
 // As converted files are: layers in INT4, embeddings and what drafts in BF16.
 WeightFormat published_format(const std::string& module) {
   const bool layer = module.find(".layers.") != std::string::npos;
@@ -90,7 +85,6 @@ Result<DrafterOptions> Source::drafter_options(const ModelOptions& options) cons
 }
 
 Result<ModelPlan> Source::plan(const ModelOptions& options, const Ops& ops) const {
-  SLIP_TRY_STATUS(check_backend(ops));
   WeightTable table;
   Weights weights;
   declare_weights({config_, prefixes_, options.weights}, table, weights);
@@ -112,7 +106,6 @@ Result<ModelPlan> Source::plan(const ModelOptions& options, const Ops& ops) cons
 
 Result<std::unique_ptr<Model>> Source::load(const ModelOptions& options, Ops& ops, ThreadPool& pool,
                                             const LoadProgress& progress) const {
-  SLIP_TRY_STATUS(check_backend(ops));
   const std::unique_ptr<WeightSource> source = weight_source();
   std::optional<DrafterOptions> drafter;
   if (drafts(options)) {
