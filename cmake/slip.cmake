@@ -23,6 +23,15 @@ find_path(OPENSSL_INCLUDE openssl/ssl.h REQUIRED)
 find_library(OPENSSL_SSL_LIBRARY NAMES libssl.a REQUIRED)
 find_library(OPENSSL_CRYPTO_LIBRARY NAMES libcrypto.a REQUIRED)
 
+# Headers that most files include, read once; every file still names what it uses
+# (-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows that it does).
+set(SLIP_COMMON_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <filesystem> <functional> <map> <memory>
+  <mutex> <optional> <set> <span> <string> <string_view> <thread> <utility> <variant> <vector> <boost/json.hpp>)
+file(WRITE ${PROJECT_BINARY_DIR}/precompiled.cc "")
+add_library(slip_precompiled OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
+target_link_libraries(slip_precompiled PRIVATE slip_options)
+target_precompile_headers(slip_precompiled PRIVATE ${SLIP_COMMON_HEADERS})
+
 # slip_folder(text base ...): the folder text/ is the library slip_text and may include only from
 # the folders named after it (tools/check-includes.sh compares).
 function(slip_folder folder)
@@ -31,6 +40,9 @@ function(slip_folder folder)
     ${PROJECT_SOURCE_DIR}/src/${folder}/*.cu)
   add_library(slip_${name} STATIC ${sources})
   target_link_libraries(slip_${name} PUBLIC slip_options)
+  if(NOT name MATCHES "kernels_cuda")  # nvcc reads none
+    target_precompile_headers(slip_${name} REUSE_FROM slip_precompiled)
+  endif()
   foreach(dependency ${ARGN})
     target_link_libraries(slip_${name} PUBLIC slip_${dependency})
   endforeach()

@@ -47,7 +47,7 @@ bool stands_alone(const std::string& word, const std::vector<VerbToComplete>& ve
 }
 
 // What stands between single quotes in a shell script.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string out = "'";
   for (const char byte : text) out += byte == '\'' ? "'\\''" : std::string(1, byte);
   return out + "'";
@@ -74,7 +74,7 @@ std::string bash_script(const std::vector<VerbToComplete>& verbs) {
              ") verb=\"$verb ${COMP_WORDS[2]}\" ;;\n      esac ;;\n";
   out += "  esac\n  case $verb in\n";
   for (const VerbToComplete& verb : verbs)
-    out += "    " + quoted(verb.name) + ") flags=\"" + joined(verb.flags) + "\" ;;\n";
+    out += "    " + in_quotes(verb.name) + ") flags=\"" + joined(verb.flags) + "\" ;;\n";
   out +=
       "  esac\n"
       "  case $word in\n"
@@ -112,7 +112,7 @@ std::string zsh_script(const std::vector<VerbToComplete>& verbs) {
       "  fi\n"
       "  case $verb in\n";
   for (const VerbToComplete& verb : verbs)
-    out += "    " + quoted(verb.name) + ") compadd -- " + joined(verb.flags) + " ;;\n";
+    out += "    " + in_quotes(verb.name) + ") compadd -- " + joined(verb.flags) + " ;;\n";
   out +=
       "  esac\n"
       "}\n"
@@ -129,10 +129,10 @@ std::string fish_script(const std::vector<VerbToComplete>& verbs) {
   std::map<std::string, std::string> others;  // behind a first word alone
   for (const auto& [first, seconds] : tree(verbs)) {
     const bool alone = stands_alone(first, verbs);
-    out += nothing + first + (alone ? " -d " + quoted(summaries[first]) : "") + "\n";
+    out += nothing + first + (alone ? " -d " + in_quotes(summaries[first]) : "") + "\n";
     if (seconds.empty()) continue;
     others[first] = seen + first + "; and not " + seen + joined(seconds);
-    out += after + quoted(others[first]) + (alone ? " -a " : " -f -a ") + quoted(joined(seconds)) +
+    out += after + in_quotes(others[first]) + (alone ? " -a " : " -f -a ") + in_quotes(joined(seconds)) +
            "\n";
   }
   for (const VerbToComplete& verb : verbs) {
@@ -145,7 +145,7 @@ std::string fish_script(const std::vector<VerbToComplete>& verbs) {
     }
     for (const std::string& flag : verb.flags) {
       const bool is_long = flag.starts_with("--");
-      out += after + quoted(condition) + (is_long ? " -l " : " -s ") +
+      out += after + in_quotes(condition) + (is_long ? " -l " : " -s ") +
              flag.substr(is_long ? 2 : 1) + "\n";
     }
   }

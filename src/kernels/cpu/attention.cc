@@ -29,13 +29,23 @@ int64_t attention_partial_values(const StepLimits& limits) {
 
 void CpuOps::attention(const AttentionArgs& args) {
   const TileAttention attend(args, loops_);
-  for (const Span& span : args.spans) {
-    if (span.rows == 0) continue;
-    if (span.rows <= kSplitRows && span.rows * attend.group() <= kMaxQueries)
-      attend_split(attend, span);
-    else
-      attend_tiles(attend, span, rows_per_tile(args.kv.recipe, attend.group()));
-  }
+  const auto length = [](const Span& span) { return span.start + span.rows; };
+  int64_t all = 0;
+  for (const Span& span : args.spans) all += length(span);
+  // A thread's share: what is longer keeps the others waiting unless they help.
+  const int64_t share = std::max(kSegmentLen, all / pool_.threads());
+  const bool alone = args.spans.size() == 1;
+  const auto few = [&](const Span& span) {
+    return span.rows <= kSplitRows && span.rows * attend.group() <= kMaxQueries;
+  };
+  const auto split = [&](const Span& span) { return few(span) && (alone || length(span) > share); };
+  for (const Span& span : args.spans)
+    if (span.rows > 0 && split(span)) attend_split(attend, span);
+  const int64_t usual = rows_per_tile(args.kv.recipe, attend.group());
+  attend_tiles(attend, args.spans, [&](const Span& span) {
+    if (split(span)) return int64_t{0};
+    return few(span) ? span.rows : usual;
+  });
 }
 
 void CpuOps::attend_split(const TileAttention& attend, const Span& span) {
@@ -68,13 +78,23 @@ void CpuOps::attend_split(const TileAttention& attend, const Span& span) {
            });
 }
 
-void CpuOps::attend_tiles(const TileAttention& attend, const Span& span, int64_t tile_rows) {
+void CpuOps::attend_tiles(const TileAttention& attend, std::span<const Span> spans,
+                          FunctionRef<int64_t(const Span&)> tile_rows) {
   const int64_t kv_heads = attend.kv_heads(), head_dim = attend.head_dim();
-  const int64_t tiles = (span.rows + tile_rows - 1) / tile_rows;
+  const auto tiles_of = [&](const Span& span) {
+    const int64_t rows = tile_rows(span);
+    return rows > 0 ? (span.rows + rows - 1) / rows : 0;
+  };
+  int64_t tiles = 0;
+  for (const Span& span : spans) tiles += tiles_of(span);
+  if (tiles == 0) return;
   pool_.run(kv_heads * tiles, [&](int64_t item, int thread) {
+    const Span* span = spans.data();
+    int64_t behind = item / kv_heads;
+    for (; behind >= tiles_of(*span); ++span) behind -= tiles_of(*span);
     // The last rows have the longest context; starting with them balances the threads.
-    const int64_t first = (tiles - 1 - item / kv_heads) * tile_rows;
-    const QueryTile tile{&span, first, std::min(tile_rows, span.rows - first), item % kv_heads};
+    const int64_t rows = tile_rows(*span), first = (tiles_of(*span) - 1 - behind) * rows;
+    const QueryTile tile{span, first, std::min(rows, span->rows - first), item % kv_heads};
     const int64_t queries = attend.queries(tile);
     float* memory = thread_scratch(thread).data();
     const TileScratch scratch = TileScratch::at(memory, head_dim);

@@ -44,16 +44,11 @@ void CpuOps::causal_conv(const CausalConvArgs& args) {
   };
 
   const int64_t parts = (channels + kChannelsPerItem - 1) / kChannelsPerItem;
-  for (const Span& span : args.spans) {
-    if (span.rows * channels < kParallelValues / 4) {
-      run(span, 0, channels);
-      continue;
-    }
-    pool_.run(parts, [&](int64_t part, int) {
-      const int64_t first = part * kChannelsPerItem;
-      run(span, first, std::min(kChannelsPerItem, channels - first));
-    });
-  }
+  const auto items = int64_t(args.spans.size()) * parts;
+  for_rows(items, args.x.shape[0] * channels * 4, [&](int64_t item) {
+    const int64_t first = item % parts * kChannelsPerItem;
+    run(args.spans[size_t(item / parts)], first, std::min(kChannelsPerItem, channels - first));
+  });
 }
 
 }  // namespace slip

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/function_ref.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cpu/packed_weight.h"
 #include "kernels/cpu/row_inputs.h"
@@ -71,8 +72,9 @@ class CpuOps : public Ops {
 
   // Few rows (decode, verify): threads share kv heads and segments, whose sums are merged.
   void attend_split(const TileAttention& attend, const Span& span);
-  // Many rows: threads share tiles of them.
-  void attend_tiles(const TileAttention& attend, const Span& span, int64_t tile_rows);
+  // Threads share tiles of so many rows of each span; none: 0.
+  void attend_tiles(const TileAttention& attend, std::span<const Span> spans,
+                    FunctionRef<int64_t(const Span&)> tile_rows);
 
   // Runs body(row) for all rows, in parallel when `values` (the work of all) is worth it.
   template <class Body>
@@ -82,6 +84,18 @@ class CpuOps : public Ops {
     } else {
       pool_.run(rows, [&](int64_t row, int) { body(row); });
     }
+  }
+
+  // Runs body(span, row of the span) for all rows of all spans, likewise.
+  template <class Body>
+  void for_span_rows(std::span<const Span> spans, int64_t values_per_row, const Body& body) {
+    int64_t rows = 0;
+    for (const Span& span : spans) rows += span.rows;
+    for_rows(rows, rows * values_per_row, [&](int64_t row) {
+      const Span* span = spans.data();
+      while (row >= span->rows) row -= (span++)->rows;
+      body(*span, row);
+    });
   }
 
   std::span<float> thread_scratch(int thread) const {

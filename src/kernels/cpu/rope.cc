@@ -41,17 +41,15 @@ void rotate(float* head, const float* cos, const float* sin, int64_t pairs) {
 void CpuOps::rope_table(const RopeTableArgs& args) {
   check_shapes(args);
   const int64_t pairs = args.frequencies.shape[0];
-  for (const Span& span : args.spans) {
-    for_rows(span.rows, span.rows * pairs * 16, [&](int64_t row) {
-      for (int64_t j = 0; j < pairs; ++j) {
-        // In double: a float angle at position 262143 is off by up to 0.016.
-        const double angle = double(span.start + row) * double(args.frequencies.f32()[j]);
-        const int64_t index = (span.first_row + row) * pairs + j;
-        args.cos.f32()[index] = float(std::cos(angle)) * args.scale;
-        args.sin.f32()[index] = float(std::sin(angle)) * args.scale;
-      }
-    });
-  }
+  for_span_rows(args.spans, pairs * 16, [&](const Span& span, int64_t row) {
+    for (int64_t j = 0; j < pairs; ++j) {
+      // In double: a float angle at position 262143 is off by up to 0.016.
+      const double angle = double(span.start + row) * double(args.frequencies.f32()[j]);
+      const int64_t index = (span.first_row + row) * pairs + j;
+      args.cos.f32()[index] = float(std::cos(angle)) * args.scale;
+      args.sin.f32()[index] = float(std::sin(angle)) * args.scale;
+    }
+  });
 }
 
 void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
@@ -65,47 +63,48 @@ void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
   const bool coded = stores && args.kv.recipe.coded();
   const CodedSide sides[2] = {coded_key_side(args), coded_value_side(args)};
   if (coded) check_codable(sides[0]);
-  for (const Span& span : args.spans) {
-    if (coded)
+  if (coded)
+    for (const Span& span : args.spans)
       for (const CodedSide& side : sides) move_beginning(side, span);
-    for_rows(span.rows, span.rows * (q_heads + 2 * kv_heads) * head_dim, [&](int64_t span_row) {
-      const int64_t row = span.first_row + span_row;
-      const float* cos = args.cos.f32() + row * pairs;
-      const float* sin = args.sin.f32() + row * pairs;
-      for (int64_t head = 0; head < q_heads; ++head) {
-        float* out = args.out_q.f32() + (row * q_heads + head) * head_dim;
-        loops_.rms_norm({.x = args.q.f32() + (row * q_heads + head) * q_stride,
-                         .scale = args.q_scale.f32(),
-                         .count = head_dim,
-                         .eps = args.eps,
-                         .out = out});
-        rotate(out, cos, sin, pairs);
+  const int64_t values_per_row = (q_heads + 2 * kv_heads) * head_dim;
+  for_span_rows(args.spans, values_per_row, [&](const Span& span, int64_t span_row) {
+    const int64_t row = span.first_row + span_row;
+    const float* cos = args.cos.f32() + row * pairs;
+    const float* sin = args.sin.f32() + row * pairs;
+    for (int64_t head = 0; head < q_heads; ++head) {
+      float* out = args.out_q.f32() + (row * q_heads + head) * head_dim;
+      loops_.rms_norm({.x = args.q.f32() + (row * q_heads + head) * q_stride,
+                       .scale = args.q_scale.f32(),
+                       .count = head_dim,
+                       .eps = args.eps,
+                       .out = out});
+      rotate(out, cos, sin, pairs);
+    }
+    if (!stores) return;
+    const int64_t position = span.start + span_row;
+    const int64_t page = args.kv.page_of(span, position, page_len);
+    for (int64_t head = 0; head < kv_heads; ++head) {
+      alignas(64) float key[kMaxHeadDim];
+      const float* value = args.v.f32() + (row * kv_heads + head) * head_dim;
+      loops_.rms_norm({.x = args.k.f32() + (row * kv_heads + head) * head_dim,
+                       .scale = args.k_scale.f32(),
+                       .count = head_dim,
+                       .eps = args.eps,
+                       .out = key});
+      rotate(key, cos, sin, pairs);
+      if (coded) {
+        store_uncoded(sides[0], span, position, head, loops_, key);
+        store_uncoded(sides[1], span, position, head, loops_, value);
+      } else {
+        const int64_t slot =
+            ((page * kv_heads + head) * page_len + position % page_len) * head_dim;
+        store_plain(key, head_dim, args.kv.keys, slot);
+        store_plain(value, head_dim, args.kv.values, slot);
       }
-      if (!stores) return;
-      const int64_t position = span.start + span_row;
-      const int64_t page = args.kv.page_of(span, position, page_len);
-      for (int64_t head = 0; head < kv_heads; ++head) {
-        alignas(64) float key[kMaxHeadDim];
-        const float* value = args.v.f32() + (row * kv_heads + head) * head_dim;
-        loops_.rms_norm({.x = args.k.f32() + (row * kv_heads + head) * head_dim,
-                         .scale = args.k_scale.f32(),
-                         .count = head_dim,
-                         .eps = args.eps,
-                         .out = key});
-        rotate(key, cos, sin, pairs);
-        if (coded) {
-          store_uncoded(sides[0], span, position, head, loops_, key);
-          store_uncoded(sides[1], span, position, head, loops_, value);
-        } else {
-          const int64_t slot =
-              ((page * kv_heads + head) * page_len + position % page_len) * head_dim;
-          store_plain(key, head_dim, args.kv.keys, slot);
-          store_plain(value, head_dim, args.kv.values, slot);
-        }
-      }
-    });
-    if (coded) encode_pages(sides, span);
-  }
+    }
+  });
+  if (coded)
+    for (const Span& span : args.spans) encode_pages(sides, span);
 }
 
 void CpuOps::encode_pages(std::span<const CodedSide, 2> sides, const Span& span) {

@@ -64,7 +64,7 @@ void RowInputs::prepare(const WeightInfo& info, const Loops& loops, ThreadPool& 
     row.sums = sums + r * groups;
   };
   // A few short rows are done before a second thread would have started.
-  if (row_count_ * width_ < 32768) {
+  if (row_count_ * width_ < 8192) {
     for (int64_t r = 0; r < row_count_; ++r) quantize(r);
   } else {
     pool.run(row_count_, [&](int64_t r, int) { quantize(r); });
