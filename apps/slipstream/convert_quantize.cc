@@ -64,6 +64,8 @@ class ConvertQuantize : public Verb {
           "itself writes");
       flags_.option("--samples", &samples_.samples, "N", "Pieces of text to calibrate with");
       flags_.option("--sample-length", &samples_.length, "N", "Tokens of each");
+      flags_.option("--device", &device_, "auto|cpu|cuda:N",
+                    "Where the text is read; codes are chosen on the CPU");
     }
     flags_.option("--report", &report_, "FILE",
                   "A text to measure the result on: perplexity, distance from the source, drafts");
@@ -153,7 +155,7 @@ class ConvertQuantize : public Verb {
     if (dry_run_) return 0;
     ModelFlags machine;
     machine.threads = threads_;
-    machine.device = "cpu";
+    machine.device = calibrate_.empty() ? "cpu" : device_;
     SLIP_TRY(const Backend backend, make_backend(machine));
     QuantizeJob job{.source = source,
                     .plan = plan,
@@ -196,7 +198,7 @@ class ConvertQuantize : public Verb {
   std::string model_, out_;
   std::vector<std::string> classes_;
   int64_t group_ = 128;
-  std::string calibrate_, report_;
+  std::string calibrate_, report_, device_ = "auto";
   SampleSize samples_;
   std::optional<int64_t> threads_;
   bool dry_run_ = false, quiet_ = false;

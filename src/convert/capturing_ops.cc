@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <limits>
 
 #include "quant/int4_loops.h"
 
@@ -15,11 +15,34 @@ constexpr int64_t kRowsPerItem = 32;  // of the matrix of products
 // Rows that an expert is asked about, and what its answer counts for.
 using Members = std::vector<std::pair<int64_t, float>>;
 
+// On the host.
+template <class Value>
+std::vector<Value> values_of(const View& view, Memory& memory) {
+  std::vector<Value> values(view.bytes() / sizeof(Value));
+  memory.download(values.data(), view.data, view.bytes());
+  return values;
+}
+
 bool same(const WeightInfo& a, const WeightInfo& b) {
   return a.format == b.format && a.out == b.out && a.in == b.in && a.group == b.group;
 }
 
 }  // namespace
+
+void CapturingOps::run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) {
+  StepKey too_long = key;  // to be recorded
+  too_long.rows = std::numeric_limits<int64_t>::max();
+  ops_.run_step(too_long, spans, body);
+}
+
+void CapturingOps::reserve(const StepLimits& limits) {
+  ops_.reserve(limits);
+  if (limits.experts == 0) return;
+  const auto values = [&](int64_t width) { return size_t(limits.rows * width) * sizeof(float); };
+  expert_rows_ = Buffer(memory(), values(limits.hidden));
+  expert_sums_ = Buffer(memory(), values(limits.hidden));
+  mlp_scratch_ = Buffer(memory(), values(2 * limits.expert_width));
+}
 
 Weight CapturingOps::pack(const Weight& plain, std::span<std::byte> storage) {
   {
@@ -95,8 +118,9 @@ void CapturingOps::capture(const View& x, const Weight& weight) {
     gram.products.resize(size_t(gram.inputs * gram.inputs));
     capture->waiting.reserve(kWaitingRows * size_t(gram.inputs));
   }
+  const std::vector<float> rows = values_of<float>(x, memory());
   for (int64_t row = 0; row < x.shape[0]; ++row) {
-    const float* values = x.f32() + row * gram.inputs;
+    const float* values = rows.data() + row * gram.inputs;
     capture->waiting.insert(capture->waiting.end(), values, values + gram.inputs);
     ++gram.rows;
     if (capture->waiting.size() == kWaitingRows * size_t(gram.inputs)) add_waiting(*capture);
@@ -167,42 +191,48 @@ void CapturingOps::experts(const ExpertsArgs& args) {
 // Expert by expert with all of its rows, where the default composition goes row by row.
 void CapturingOps::watched_experts(const ExpertsArgs& args) {
   const int64_t rows = args.x.shape[0], hidden = args.x.shape[1], top_k = args.ids.shape[1];
+  const std::vector<float> x = values_of<float>(args.x, memory());
+  const std::vector<float> weights = values_of<float>(args.weights, memory());
+  const std::vector<int32_t> ids = values_of<int32_t>(args.ids, memory());
+  std::vector<float> sums(size_t(rows * hidden));
+  if (args.add) sums = values_of<float>(args.out, memory());
+  std::vector<float> part;
   const auto run = [&](const GatedMlp& mlp, const Members& members) {
     if (members.empty()) return;
     const auto count = int64_t(members.size());
-    expert_rows_.resize(size_t(count * hidden));
-    expert_sums_.resize(size_t(count * hidden));
-    mlp_scratch_.resize(size_t(2 * count * mlp.gate.info.out));
+    part.resize(size_t(count * hidden));
     for (int64_t i = 0; i < count; ++i)
-      std::memcpy(expert_rows_.data() + i * hidden,
-                  args.x.f32() + members[size_t(i)].first * hidden, size_t(hidden) * sizeof(float));
-    const auto view = [](std::vector<float>& values, const Shape& shape) {
-      return View{reinterpret_cast<std::byte*>(values.data()), DType::f32, shape};
-    };
-    gated_mlp({.x = view(expert_rows_, {count, hidden}),
+      std::copy_n(x.data() + members[size_t(i)].first * hidden, hidden, part.data() + i * hidden);
+    const View inputs = expert_rows_.view(DType::f32, {count, hidden});
+    const View outputs = expert_sums_.view(DType::f32, {count, hidden});
+    memory().upload(inputs.data, part.data(), inputs.bytes());
+    gated_mlp({.x = inputs,
                .mlp = mlp,
-               .scratch = view(mlp_scratch_, {2, count, mlp.gate.info.out}),
-               .out = view(expert_sums_, {count, hidden}),
+               .scratch = mlp_scratch_.view(DType::f32, {2, count, mlp.gate.info.out}),
+               .out = outputs,
                .activation = args.activation,
                .add = false});
+    memory().download(part.data(), outputs.data, outputs.bytes());
     for (int64_t i = 0; i < count; ++i) {
-      float* out = args.out.f32() + members[size_t(i)].first * hidden;
+      float* out = sums.data() + members[size_t(i)].first * hidden;
       for (int64_t j = 0; j < hidden; ++j)
-        out[j] += members[size_t(i)].second * expert_sums_[size_t(i * hidden + j)];
+        out[j] += members[size_t(i)].second * part[size_t(i * hidden + j)];
     }
   };
-  if (!args.add) std::fill_n(args.out.f32(), rows * hidden, 0.0f);
   std::vector<Members> members(args.experts.size());
-  Members all;
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t row = 0; row < rows; ++row)
     for (int64_t i = row * top_k; i < (row + 1) * top_k; ++i)
-      members[size_t(args.ids.i32()[i])].emplace_back(row, args.weights.f32()[i]);
-    if (!args.shared.gate.empty())
-      all.emplace_back(row, 1.0f / (1.0f + std::exp(-args.shared_gate.f32()[row])));
+      members[size_t(ids[size_t(i)])].emplace_back(row, weights[size_t(i)]);
+  Members all;
+  if (!args.shared.gate.empty()) {
+    const std::vector<float> gates = values_of<float>(args.shared_gate, memory());
+    for (int64_t row = 0; row < rows; ++row)
+      all.emplace_back(row, 1.0f / (1.0f + std::exp(-gates[size_t(row)])));
   }
   for (size_t expert = 0; expert < members.size(); ++expert)
     run(args.experts[expert], members[expert]);
   run(args.shared, all);
+  memory().upload(args.out.data, sums.data(), args.out.bytes());
 }
 
 }  // namespace slip

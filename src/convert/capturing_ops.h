@@ -1,6 +1,6 @@
 // A backend that remembers the inner products of what goes into chosen matrices: what calibration
 // needs to know of a text. It knows no model: matrices are told by where they lie. What comes after
-// the chosen ones in a pass is left out. For backends whose memory is the host's.
+// the chosen ones in a pass is left out.
 #pragma once
 
 #include <map>
@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "kernels/ops.h"
 #include "quant/int4_descent.h"
+#include "tensor/buffer.h"
 #include "weights/weight_table.h"
 
 namespace slip {
@@ -37,14 +38,17 @@ class CapturingOps : public Ops {
   void replace(const std::string& module, const Weight& plain);
 
   const char* name() const override { return ops_.name(); }
+  // A pass that is replayed would show nothing.
+  void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) override;
   Memory& memory() const override { return ops_.memory(); }
   size_t packed_bytes(const WeightInfo& info) const override { return ops_.packed_bytes(info); }
   Weight pack(const Weight& plain, std::span<std::byte> storage) override;
+  KvRecipe usual_kv(int64_t sequences) const override { return ops_.usual_kv(sequences); }
   int64_t prompt_rows() const override { return ops_.prompt_rows(); }
   size_t scratch_bytes(const StepLimits& limits) const override {
     return ops_.scratch_bytes(limits);
   }
-  void reserve(const StepLimits& limits) override { ops_.reserve(limits); }
+  void reserve(const StepLimits& limits) override;
 
   void embed(const EmbedArgs& args) override {
     ended_ = false;
@@ -105,9 +109,9 @@ class CapturingOps : public Ops {
   std::map<std::string, std::byte*> places_;  // of modules
   std::set<const std::byte*> watched_;
   std::map<const std::byte*, std::shared_ptr<Capture>> captures_;
-  const std::byte* last_place_ = nullptr;                       // of the layer that is watched
+  const std::byte* last_place_ = nullptr;  // of the layer that is watched
   bool ended_ = false;                                          // this pass is behind it
-  std::vector<float> expert_rows_, expert_sums_, mlp_scratch_;  // of one expert
+  Buffer expert_rows_, expert_sums_, mlp_scratch_;              // of one expert
   const std::byte* last_input_ = nullptr;  // of the matrix before, if nothing came in between
   std::shared_ptr<Capture> last_capture_;
 };
