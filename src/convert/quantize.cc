@@ -1,6 +1,7 @@
 #include "convert/quantize.h"
 
 #include <algorithm>
+#include <future>
 
 #include "checkpoint/index.h"
 #include "checkpoint/json_files.h"
@@ -13,8 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Bytes of the source that are in memory at once; one matrix may be larger.
-constexpr uint64_t kBatchBytes = 64 << 20;
+// Bytes of the source that are computed at once, while as many are written; one matrix may be
+// larger.
+constexpr uint64_t kBatchBytes = 32 << 20;
 constexpr size_t kCopyPiece = 16 << 20;
 
 class Quantizer {
@@ -94,24 +96,39 @@ class Quantizer {
       for (TensorDeclaration& made : declarations(tensor)) all.push_back(std::move(made));
     }
     SLIP_TRY(SafetensorsFile file, SafetensorsFile::create(path, all, "pt"));
+    Writing writing;
     for (size_t begin = 0; begin < planned.tensors.size();) {
       size_t end = begin;
       uint64_t bytes = 0;
       while (end < planned.tensors.size() && (end == begin || bytes < kBatchBytes))
         bytes += planned.tensors[end++].source.bytes().size();
-      SLIP_TRY_STATUS(write_batch(planned, begin, end, first, file));
+      SLIP_TRY_STATUS(write_batch(planned, begin, end, first, file, writing));
       begin = end;
     }
+    SLIP_TRY_STATUS(finish(writing));
     return file.finish();
   }
 
+  // A batch on its way to the disk, while the next one is computed.
+  struct Writing {
+    uint64_t source_bytes = 0, bytes = 0;
+    std::future<Status> status;  // last: it waits for the end when it goes
+  };
+  Status finish(Writing& writing) {
+    if (!writing.status.valid()) return {};
+    SLIP_TRY_STATUS(writing.status.get());
+    result_.written += writing.bytes;
+    return count(writing.source_bytes);
+  }
+
   Status write_batch(const PlannedFile& planned, size_t begin, size_t end,
-                     const std::vector<size_t>& first, SafetensorsFile& file) {
+                     const std::vector<size_t>& first, SafetensorsFile& file, Writing& writing) {
     std::vector<MatrixInWork> matrices;
     std::vector<size_t> places;
     for (size_t i = begin; i < end; ++i) {
       const PlannedTensor& tensor = planned.tensors[i];
       if (tensor.form == StoredForm::plain) {
+        SLIP_TRY_STATUS(finish(writing));  // a file is written by one thread at a time
         SLIP_TRY_STATUS(copy_tensor(tensor.source, first[i], file));
         continue;
       }
@@ -120,15 +137,23 @@ class Quantizer {
       places.push_back(first[i]);
     }
     SLIP_TRY_STATUS(finish_matrices(matrices, pool_));
-    for (size_t i = 0; i < matrices.size(); ++i) {
-      for (size_t part = 0; part < matrices[i].parts.size(); ++part) {
-        SLIP_TRY_STATUS(file.write(places[i] + part, 0, matrices[i].parts[part]));
-        result_.written += matrices[i].parts[part].size();
-      }
-      const SplitTensor& source = matrices[i].tensor->source;
-      job_.source.drop_pages(*source.stored, source.bytes());
-      SLIP_TRY_STATUS(count(source.bytes().size()));
+    SLIP_TRY_STATUS(finish(writing));
+    writing = {};
+    for (const MatrixInWork& matrix : matrices) {
+      writing.source_bytes += matrix.tensor->source.bytes().size();
+      for (const std::vector<std::byte>& part : matrix.parts) writing.bytes += part.size();
     }
+    writing.status = std::async(
+        std::launch::async,
+        [this, &file, matrices = std::move(matrices), places = std::move(places)]() -> Status {
+          for (size_t i = 0; i < matrices.size(); ++i) {
+            for (size_t part = 0; part < matrices[i].parts.size(); ++part)
+              SLIP_TRY_STATUS(file.write(places[i] + part, 0, matrices[i].parts[part]));
+            const SplitTensor& source = matrices[i].tensor->source;
+            job_.source.drop_pages(*source.stored, source.bytes());
+          }
+          return {};
+        });
     return {};
   }
 

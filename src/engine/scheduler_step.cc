@@ -10,6 +10,9 @@ namespace {
 // longer steps would have other bits.
 constexpr int64_t kRecomputedRows = 8;
 
+// The recurrent states of so many sequences do not stay in a processor's caches.
+constexpr size_t kManyStates = 8;
+
 }  // namespace
 
 void Scheduler::compute() {
@@ -125,6 +128,10 @@ void Scheduler::run_apart(std::span<const Part> prompts, std::span<const Part> d
 
 void Scheduler::run_pass(std::span<const Part> parts) {
   batch_.clear();
+  // A row that is recorded leaves the state to be read, not written: its change is made when the
+  // next row is computed. Where states come from memory, that saves every second way back.
+  const bool write_later =
+      drafting_ && segment_ == 0 && parts.size() >= kManyStates && counts_.steps % 2 == 0;
   std::vector<int32_t> ids;
   for (const Part& part : parts) {
     const Job& job = *part.job;
@@ -132,8 +139,9 @@ void Scheduler::run_pass(std::span<const Part> parts) {
     ids.assign(certain.begin(), certain.end());
     ids.insert(ids.end(), job.drafts.begin(), job.drafts.end());
     // A single token cannot be rejected, so nothing needs to be recorded.
+    const bool recorded = !job.drafts.empty() || (write_later && ids.size() == 1);
     batch_.add(*job.sequence, ids, part.outputs,
-               job.drafts.empty() ? Cache::Rows::certain : Cache::Rows::tentative);
+               recorded ? Cache::Rows::tentative : Cache::Rows::certain);
   }
   batch_.run();
   for (size_t i = 0; i < parts.size(); ++i) settle(parts[i], i);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "quant/int4_loops.h"
 #include "quant/number_formats.h"
 #include "quant/scale_search.h"
 #include "quant/widen_row.h"
@@ -38,11 +39,7 @@ Status quantize_int4_groups(const Weight& from, const Weight& into, int64_t firs
         return error("row ", target, ": weights of ", largest_magnitude(part),
                      " are too large for int4 with f16 scales");
       scales[begin / group] = bits;
-      for (int64_t i = 0; i < group; i += 2) {
-        const int low = int4_code(part[size_t(i)], scale) + 8;
-        const int high = int4_code(part[size_t(i + 1)], scale) + 8;
-        codes[(begin + i) / 2] = uint8_t(low | high << 4);
-      }
+      int4_loops().codes(part.data(), part.size(), scale, codes + begin / 2);
     }
   }
   return {};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace slip {
 
@@ -29,11 +30,12 @@ struct ScaleSums {
   double squares = 0;   // code^2
 };
 
-// `count` is a multiple of 32.
 // Lengths are multiples of 32.
 struct Int4Loops {
   void (*candidate_errors)(const float* group, size_t count, const ScaleCandidates& candidates);
   ScaleSums (*sums)(const float* group, size_t count, double scale);
+  // Codes plus eight, two to a byte, the first in the low half.
+  void (*codes)(const float* group, size_t count, double scale, uint8_t* packed);
 
   // y += a x
   void (*axpy)(float* y, float a, const float* x, size_t count);
@@ -140,6 +142,17 @@ static inline ScaleSums scale_sums(const float* group, size_t count, double scal
     all.squares += squares[lane];
   }
   return all;
+}
+
+static inline void int4_codes(const float* group, size_t count, double scale, uint8_t* packed) {
+  constexpr size_t kLanes = 32;
+  for (size_t begin = 0; begin < count; begin += kLanes) {
+    uint8_t codes[kLanes];
+    for (size_t lane = 0; lane < kLanes; ++lane)
+      codes[lane] = uint8_t(int(int4_code_of(group[begin + lane], scale)) + 8);
+    for (size_t pair = 0; pair < kLanes / 2; ++pair)
+      packed[begin / 2 + pair] = uint8_t(codes[2 * pair] | codes[2 * pair + 1] << 4);
+  }
 }
 
 static inline void axpy(float* y, float a, const float* x, size_t count) {

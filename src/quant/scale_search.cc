@@ -44,6 +44,19 @@ double int4_scale_as_stored(double scale) {
 
 namespace {
 
+// The largest magnitude. In chains: a single one would wait for each comparison.
+float largest(std::span<const float> group) {
+  constexpr size_t kChains = 16;
+  float peaks[kChains] = {};
+  for (size_t begin = 0; begin < group.size(); begin += kChains) {
+    for (size_t lane = 0; lane < kChains; ++lane) {
+      const float magnitude = std::fabs(group[begin + lane]);
+      peaks[lane] = magnitude > peaks[lane] ? magnitude : peaks[lane];
+    }
+  }
+  return *std::max_element(peaks, peaks + kChains);
+}
+
 // The best so far; another one must be strictly better.
 struct Best {
   const Int4Loops& loops;
@@ -69,9 +82,7 @@ int int4_code(float value, double scale) { return int(int4_code_of(value, scale)
 uint16_t best_int4_scale(std::span<const float> group) {
   static const Int4Loops& loops = int4_loops();
   check(!group.empty() && group.size() % 32 == 0, "best_int4_scale: groups of ", group.size());
-  double peak = 0;
-  for (const float value : group) peak = std::max(peak, std::fabs(double(value)));
-  peak = std::max(peak, kLeastPeak);
+  const double peak = std::max(double(largest(group)), kLeastPeak);
   std::array<double, kScaleSteps> scales;
   std::array<float, kScaleSteps> inverses;
   std::array<float, 2 * kScaleSteps> errors;
