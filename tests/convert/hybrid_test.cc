@@ -149,7 +149,7 @@ TEST(MinnowHybridConverted, LogitsAreTheGoldenOnes) {
   LoadedModel model(temp.path() / "hybrid", fast_backends().front(), {.with_mtp = true});
   const GoldenFile golden(shared_folder() / "goldens/minnow/weights_hybrid.safetensors");
   Differences logits;
-  for (const std::string name : {"story", "docs_page", "tool_call"})
+  for (const std::string name : {"story", "docs_page", "tool_call", "needle_1500"})
     logits.add(model.logits(prompt_ids(name)), golden, name + ".",
                golden.floats(name + ".router_gap"), 1e-4f);
   logits.expect_within(Arithmetic::int16_activations);
