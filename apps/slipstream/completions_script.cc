@@ -132,8 +132,8 @@ std::string fish_script(const std::vector<VerbToComplete>& verbs) {
     out += nothing + first + (alone ? " -d " + in_quotes(summaries[first]) : "") + "\n";
     if (seconds.empty()) continue;
     others[first] = seen + first + "; and not " + seen + joined(seconds);
-    out += after + in_quotes(others[first]) + (alone ? " -a " : " -f -a ") + in_quotes(joined(seconds)) +
-           "\n";
+    out += after + in_quotes(others[first]) + (alone ? " -a " : " -f -a ") +
+           in_quotes(joined(seconds)) + "\n";
   }
   for (const VerbToComplete& verb : verbs) {
     const std::string first = first_word(verb.name), second = second_word(verb.name);

@@ -29,9 +29,7 @@ class RecordingOps : public Ops {
   std::span<const Span> spans() const { return spans_; }
 
   const char* name() const override { return ops_.name(); }
-  KvRecipe usual_kv(int64_t sequences) const override {
-    return ops_.usual_kv(sequences);
-  }
+  KvRecipe usual_kv(int64_t sequences) const override { return ops_.usual_kv(sequences); }
   Memory& memory() const override { return ops_.memory(); }
   size_t packed_bytes(const WeightInfo& info) const override { return ops_.packed_bytes(info); }
   Weight pack(const Weight& plain, std::span<std::byte> storage) override {

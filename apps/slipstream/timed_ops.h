@@ -26,9 +26,7 @@ class TimedOps : public Ops {
   void reset() { seconds_.fill(0); }
 
   const char* name() const override { return ops_->name(); }
-  KvRecipe usual_kv(int64_t sequences) const override {
-    return ops_->usual_kv(sequences);
-  }
+  KvRecipe usual_kv(int64_t sequences) const override { return ops_->usual_kv(sequences); }
   bool records(int64_t rows) const override { return ops_->records(rows); }
   Memory& memory() const override { return ops_->memory(); }
   size_t packed_bytes(const WeightInfo& info) const override { return ops_->packed_bytes(info); }

@@ -109,9 +109,9 @@ class CapturingOps : public Ops {
   std::map<std::string, std::byte*> places_;  // of modules
   std::set<const std::byte*> watched_;
   std::map<const std::byte*, std::shared_ptr<Capture>> captures_;
-  const std::byte* last_place_ = nullptr;  // of the layer that is watched
-  bool ended_ = false;                                          // this pass is behind it
-  Buffer expert_rows_, expert_sums_, mlp_scratch_;              // of one expert
+  const std::byte* last_place_ = nullptr;           // of the layer that is watched
+  bool ended_ = false;                              // this pass is behind it
+  Buffer expert_rows_, expert_sums_, mlp_scratch_;  // of one expert
   const std::byte* last_input_ = nullptr;  // of the matrix before, if nothing came in between
   std::shared_ptr<Capture> last_capture_;
 };

@@ -71,8 +71,9 @@ Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& requ
   const uint64_t per_running = request.bytes_per_running + request.bytes_per_slot;
   plan.activations = model.activation_bytes + per_running;
   plan.max_context = model.info.max_context;
-  plan.cache_format = {
-      .kv = request.kv.value_or(KvRecipe{}), .record_rows = request.record_rows, .step_rows = request.step_rows};
+  plan.cache_format = {.kv = request.kv.value_or(KvRecipe{}),
+                       .record_rows = request.record_rows,
+                       .step_rows = request.step_rows};
   SLIP_TRY_STATUS(check_format(model.cache_specs, plan.cache_format));
   const CacheCost cost = cache_cost(model.cache_specs, plan.cache_format);
   plan.state = cost.bytes_per_sequence;

@@ -83,11 +83,12 @@ TEST(MemoryPlan, NeverGivesMoreThanTheModelWasMadeFor) {
 }
 
 TEST(MemoryPlan, HalvesKeysAndValuesInBf16) {
-  const MemoryPlan plan =
-      plan_memory(
-          model_plan(),
-          {.budget = kFixed + 10 * kPage, .context = 1280, .kv = KvRecipe{KvCodec::bf16, KvCodec::bf16}}, 0)
-          .value();
+  const MemoryPlan plan = plan_memory(model_plan(),
+                                      {.budget = kFixed + 10 * kPage,
+                                       .context = 1280,
+                                       .kv = KvRecipe{KvCodec::bf16, KvCodec::bf16}},
+                                      0)
+                              .value();
   EXPECT_EQ(plan.kv, 10 * kPage);
   EXPECT_EQ(plan.total(), plan.budget);
 }

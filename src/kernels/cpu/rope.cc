@@ -96,8 +96,7 @@ void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
         store_uncoded(sides[0], span, position, head, loops_, key);
         store_uncoded(sides[1], span, position, head, loops_, value);
       } else {
-        const int64_t slot =
-            ((page * kv_heads + head) * page_len + position % page_len) * head_dim;
+        const int64_t slot = ((page * kv_heads + head) * page_len + position % page_len) * head_dim;
         store_plain(key, head_dim, args.kv.keys, slot);
         store_plain(value, head_dim, args.kv.values, slot);
       }

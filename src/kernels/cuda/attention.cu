@@ -37,6 +37,15 @@ __global__ void __launch_bounds__(kCombineThreads, 1)
   __shared__ float sums[kWarp];
   let_next_begin();
   wait_for_inputs();
+  // Asked for before it is known whether they count: what follows would wait for each in turn.
+  const int quads = p.head_dim / 4, dealt = kCombineThreads / quads;
+  const int quad = int(threadIdx.x) % quads, share = int(threadIdx.x) / quads;
+  const int64_t first = (int64_t(blockIdx.x) * p.q_heads + blockIdx.y) * segments;
+  const float2* stats = partials.stats + first;
+  const auto* from = reinterpret_cast<const float4*>(partials.sums) + first * quads + quad;
+  const float4 first_sum = share < segments ? from[int64_t(share) * quads] : float4{};
+  const int lane = int(threadIdx.x) % kWarp;
+  const float first_unit = lane < segments ? stats[lane].x : 0.0f;
   int row = int(blockIdx.x), index = p.first_span;
   while (p.spans[index].rows > kSplitRows || row >= p.spans[index].rows) {
     if (p.spans[index].rows <= kSplitRows) row -= p.spans[index].rows;
@@ -47,12 +56,9 @@ __global__ void __launch_bounds__(kCombineThreads, 1)
   // Segments before the window of the span's first row have not been computed.
   const int64_t seen = p.window > 0 ? max(span.start + 1 - p.window, int64_t(0)) : 0;
   const int begin = int(Segments::of(seen));
-  const int64_t first = (int64_t(blockIdx.x) * p.q_heads + blockIdx.y) * segments;
-  const float2* stats = partials.stats + first;
-
-  float largest = -INFINITY;
-  for (int i = begin + int(threadIdx.x) % kWarp; i < count; i += kWarp)
-    largest = fmaxf(largest, stats[i].x);
+  float largest = lane >= begin && lane < count ? first_unit : -INFINITY;
+  for (int i = lane + kWarp; i < count; i += kWarp)
+    if (i >= begin) largest = fmaxf(largest, stats[i].x);
   largest = warp_max(largest);  // the same in every warp
   float denominator = 0;
   for (int i = int(threadIdx.x); i < count; i += kCombineThreads) {
@@ -63,14 +69,11 @@ __global__ void __launch_bounds__(kCombineThreads, 1)
   }
   denominator = block_sum(denominator, sums);  // and all weights are there
 
-  const int quads = p.head_dim / 4, dealt = kCombineThreads / quads;
-  const int quad = int(threadIdx.x) % quads;
-  const auto* from = reinterpret_cast<const float4*>(partials.sums) + first * quads + quad;
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 4
-  for (int i = int(threadIdx.x) / quads; i < count; i += dealt) {
+  for (int i = share; i < count; i += dealt) {
     if (i < begin) continue;
-    const float4 x = from[int64_t(i) * quads];
+    const float4 x = i == share ? first_sum : from[int64_t(i) * quads];
     const float weight = weights[i];
     sum = make_float4(fmaf(weight, x.x, sum.x), fmaf(weight, x.y, sum.y), fmaf(weight, x.z, sum.z),
                       fmaf(weight, x.w, sum.w));

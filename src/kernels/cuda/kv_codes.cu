@@ -145,7 +145,7 @@ __device__ void rotate_row(const StoreParams& p, bool is_keys, int64_t row, int 
   const CodedKvSide& kv = is_keys ? p.keys : p.values;
   float* x = kv.rows + (row * p.shape.kv_heads + kv_head) * dim;
   if (is_keys) {
-    normalise_and_rotate(p.rotate, row, x, p.rotate.k_scale, head);
+    normalise_and_rotate<kWidestHead / kWarp>(p.rotate, row, x, p.rotate.k_scale, head);
   } else {
     for (int d = lane; d < dim; d += kWarp) head[d] = x[d];
     __syncwarp();
@@ -171,7 +171,7 @@ __global__ void rotate_kernel(const __grid_constant__ StoreParams p) {
   const int item = int(index % (q_heads + 2 * kv_heads));
   float* head = head_of_warp(shared, p.shape.head_dim);
   if (item < q_heads)
-    rotate_query(p.rotate, row, item, head);
+    rotate_query<kWidestHead / kWarp>(p.rotate, row, item, head);
   else
     rotate_row(p, item < q_heads + kv_heads, row, (item - q_heads) % kv_heads, head);
 }
@@ -199,7 +199,7 @@ __global__ void rotate_and_store_few_kernel(const __grid_constant__ StoreParams 
     const int64_t index = int64_t(blockIdx.x) * kWarps + warp;
     const int64_t row = index / p.rotate.q_heads;
     if (row < p.rotate.rows && span_of_row(p.rotate.spans, p.rotate.span_count, row))
-      rotate_query(p.rotate, row, int(index % p.rotate.q_heads), head);
+      rotate_query<kWidestHead / kWarp>(p.rotate, row, int(index % p.rotate.q_heads), head);
     return;
   }
   const int index = int(blockIdx.x) - q_blocks;

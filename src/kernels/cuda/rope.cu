@@ -42,8 +42,8 @@ __device__ __forceinline__ void store_plain(float* to, float value) { *to = valu
 __device__ __forceinline__ void store_plain(uint16_t* to, float value) { *to = bf16_bits(value); }
 __device__ __forceinline__ void store_plain(uint8_t* to, float value) { *to = fp8_bits(value); }
 
-// A warp per row and head: of queries, then of keys, then of values.
-template <class Element>
+// A warp per row and head: of queries, then of keys, then of values. kMost values to a lane.
+template <class Element, int kMost>
 __global__ void rotate_and_store_kernel(const __grid_constant__ RotateParams p, Element* keys,
                                         Element* values, int page_len) {
   extern __shared__ float heads[];  // [kWarps, head_dim]
@@ -54,26 +54,26 @@ __global__ void rotate_and_store_kernel(const __grid_constant__ RotateParams p, 
   const int64_t index = int64_t(blockIdx.x) * kWarps + warp;
   const int64_t row = index / items;
   if (row >= p.rows) return;
-  const DeviceSpan* span = span_of_row(p.spans, p.span_count, row);
-  if (!span) return;
   float* head = heads + warp * p.head_dim;
   const int item = int(index % items);
   if (item < p.q_heads) {
-    rotate_query(p, row, item, head);
+    rotate_query<kMost>(p, row, item, head);
     return;
   }
   const bool is_key = item < p.q_heads + p.kv_heads;
   const int kv_head = item - p.q_heads - (is_key ? 0 : p.kv_heads);
+  const float* from = (is_key ? p.k : p.v) + (row * p.kv_heads + kv_head) * p.head_dim;
+  if (is_key)
+    normalise_and_rotate<kMost>(p, row, from, p.k_scale, head);
+  else
+    for (int i = lane; i < p.head_dim; i += kWarp) head[i] = from[i];
+  const DeviceSpan* span = span_of_row(p.spans, p.span_count, row);
+  if (!span) return;
   const int64_t position = span->start + row - span->first_row;
   const int64_t page = span->page(position / page_len, p.ring_pages);
   const int64_t vector = (page * p.kv_heads + kv_head) * page_len + position % page_len;
-  const float* from = (is_key ? p.k : p.v) + (row * p.kv_heads + kv_head) * p.head_dim;
   Element* to = (is_key ? keys : values) + vector * p.head_dim;
-  if (is_key) {
-    normalise_and_rotate(p, row, from, p.k_scale, head);
-    from = head;
-  }
-  for (int i = lane; i < p.head_dim; i += kWarp) store_plain(to + i, from[i]);
+  for (int i = lane; i < p.head_dim; i += kWarp) store_plain(to + i, head[i]);
 }
 
 }  // namespace
@@ -100,21 +100,21 @@ void CudaOps::rotate_and_store(const RotateAndStoreArgs& args) {
   const int64_t warps = params.rows * (params.q_heads + 2 * params.kv_heads);
   const auto blocks = unsigned((warps + kWarps - 1) / kWarps);
   const size_t shared = size_t(kWarps) * size_t(params.head_dim) * sizeof(float);
-  if (queries_alone) {
-    launch(launcher_, blocks, kWarps * kWarp, shared, rotate_and_store_kernel<float>, params,
-           nullptr, nullptr, 1);
-    return;
-  }
-  const auto start = [&]<class Element>(DType dtype,
-                                        void (*kernel)(RotateParams, Element*, Element*, int)) {
-    launch(launcher_, blocks, kWarps * kWarp, shared, kernel, params,
-           args.kv.keys.as<Element>(dtype), args.kv.values.as<Element>(dtype),
-           int(dims["page_len"]));
+  const auto start = [&]<class Element>(Element* keys, Element* values, int page_len) {
+    constexpr int kUsual = 256 / kWarp, kWide = kWidestHead / kWarp;
+    const auto kernel = params.head_dim <= 256 ? rotate_and_store_kernel<Element, kUsual>
+                                               : rotate_and_store_kernel<Element, kWide>;
+    launch(launcher_, blocks, kWarps * kWarp, shared, kernel, params, keys, values, page_len);
+  };
+  if (queries_alone) return start(static_cast<float*>(nullptr), static_cast<float*>(nullptr), 1);
+  const auto start_with = [&]<class Element>(DType dtype, Element) {
+    start(args.kv.keys.as<Element>(dtype), args.kv.values.as<Element>(dtype),
+          int(dims["page_len"]));
   };
   switch (args.kv.keys.dtype) {
-    case DType::f32: return start(DType::f32, rotate_and_store_kernel<float>);
-    case DType::bf16: return start(DType::bf16, rotate_and_store_kernel<uint16_t>);
-    case DType::fp8_e4m3: return start(DType::fp8_e4m3, rotate_and_store_kernel<uint8_t>);
+    case DType::f32: return start_with(DType::f32, float{});
+    case DType::bf16: return start_with(DType::bf16, uint16_t{});
+    case DType::fp8_e4m3: return start_with(DType::fp8_e4m3, uint8_t{});
     default: unreachable("type of keys and values");
   }
 }

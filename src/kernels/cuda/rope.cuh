@@ -24,7 +24,11 @@ struct RotateParams {
   float eps;
 };
 
+// Widest head there is a kernel for.
+inline constexpr int kWidestHead = 512;
+
 inline RotateParams rotate_params(const RotateAndStoreArgs& args, const DeviceSpan* spans) {
+  check(args.out_q.shape[2] <= kWidestHead, "rotate_and_store: heads of ", args.out_q.shape[2]);
   return {.q = args.q.f32(),
           .k = args.k.empty() ? nullptr : args.k.f32(),
           .v = args.k.empty() ? nullptr : args.v.f32(),
@@ -53,35 +57,52 @@ __device__ __forceinline__ const DeviceSpan* span_of_row(const DeviceSpan* spans
   return nullptr;
 }
 
-// One warp: head (shared) <- x, normalised, its first 2 * pairs dimensions rotated.
+// One warp, heads of at most 32 * kMost values: head (shared) <- x, normalised, its first 2 * pairs
+// dimensions rotated. Everything is asked for at once: one after the other, the answers would take
+// longer than all else.
+template <int kMost>
 __device__ __forceinline__ void normalise_and_rotate(const RotateParams& p, int64_t row,
                                                      const float* x, const float* scale,
                                                      float* head) {
   const int lane = int(threadIdx.x) % kWarp;
-  float squares = 0;
-  for (int i = lane; i < p.head_dim; i += kWarp) {
-    const float value = x[i];
-    head[i] = value;
-    squares = fmaf(value, value, squares);
+  float values[kMost], scales[kMost], cos[kMost / 2], sin[kMost / 2];
+#pragma unroll
+  for (int e = 0; e < kMost; ++e) {
+    const int i = lane + kWarp * e;
+    values[e] = i < p.head_dim ? x[i] : 0.0f;
+    scales[e] = i < p.head_dim ? scale[i] : 0.0f;
   }
+#pragma unroll
+  for (int e = 0; e < kMost / 2; ++e) {
+    const int j = lane + kWarp * e;
+    cos[e] = j < p.pairs ? p.cos[row * p.pairs + j] : 0.0f;
+    sin[e] = j < p.pairs ? p.sin[row * p.pairs + j] : 0.0f;
+  }
+  float squares = 0;
+#pragma unroll
+  for (int e = 0; e < kMost; ++e) squares = fmaf(values[e], values[e], squares);
   const float inverse = 1.0f / sqrtf(warp_sum(squares) / float(p.head_dim) + p.eps);
-  for (int i = lane; i < p.head_dim; i += kWarp) head[i] = head[i] * inverse * scale[i];
+#pragma unroll
+  for (int e = 0; e < kMost; ++e)
+    if (lane + kWarp * e < p.head_dim) head[lane + kWarp * e] = values[e] * inverse * scales[e];
   __syncwarp();
-  const float* cos = p.cos + row * p.pairs;
-  const float* sin = p.sin + row * p.pairs;
-  for (int j = lane; j < p.pairs; j += kWarp) {
+#pragma unroll
+  for (int e = 0; e < kMost / 2; ++e) {
+    const int j = lane + kWarp * e;
+    if (j >= p.pairs) continue;
     const float low = head[j], high = head[j + p.pairs];
     // Written out: the same bits in every kernel that this is part of.
-    head[j] = fmaf(low, cos[j], -__fmul_rn(high, sin[j]));
-    head[j + p.pairs] = fmaf(high, cos[j], __fmul_rn(low, sin[j]));
+    head[j] = fmaf(low, cos[e], -__fmul_rn(high, sin[e]));
+    head[j + p.pairs] = fmaf(high, cos[e], __fmul_rn(low, sin[e]));
   }
   __syncwarp();
 }
 
+template <int kMost>
 __device__ __forceinline__ void rotate_query(const RotateParams& p, int64_t row, int query_head,
                                              float* head) {
   const int64_t at = row * p.q_heads + query_head;
-  normalise_and_rotate(p, row, p.q + at * p.q_stride, p.q_scale, head);
+  normalise_and_rotate<kMost>(p, row, p.q + at * p.q_stride, p.q_scale, head);
   float* out = p.out_q + at * p.head_dim;
   for (int i = int(threadIdx.x) % kWarp; i < p.head_dim; i += kWarp) out[i] = head[i];
 }
