@@ -8,8 +8,8 @@ if(SLIP_SANITIZE)
   target_compile_options(slip_options INTERFACE -fsanitize=${SLIP_SANITIZE}
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(slip_options INTERFACE -fsanitize=${SLIP_SANITIZE})
-  if(SLIP_SANITIZE MATCHES "thread")  # g++ 12 then takes strings for uninitialised
-    target_compile_options(slip_options INTERFACE -Wno-maybe-uninitialized)
+  if(SLIP_SANITIZE MATCHES "thread")  # g++ 12 then sees strings end in the middle
+    target_compile_options(slip_options INTERFACE -Wno-error)
   endif()
 endif()
 if(SLIP_FUZZ)
