@@ -11,7 +11,6 @@
 namespace slip {
 namespace {
 
-constexpr int kCombineThreads = 512;
 constexpr int kUnrotateWarps = 8;
 
 // What turns sums over values into the output.
@@ -214,6 +213,7 @@ void CudaOps::attention(const AttentionArgs& args) {
   const int tiles = most_split * params.group <= kTileQueries ? 1 : 2;
   const TileKernel split_kernel = tile_kernel(args.kv, dims, tiles);
   const int64_t segments = Segments::count(context_to_cover(args.spans));
+  const bool few_segments = !finish.rotated && segments <= kCombineThreads / (head_dim / 4);
   for (size_t first = 0, end = 0; first < span_count; first = end) {
     // Scratch is for kSplitRows rows: so many spans at a time.
     int64_t group_rows = 0;
@@ -228,7 +228,10 @@ void CudaOps::attention(const AttentionArgs& args) {
     params.first_span = finish.first_span = int32_t(first);
     const dim3 grid(tile_count(most_split * params.group, tiles), unsigned(segments),
                     unsigned(end - first) * kv_heads);
+    const bool at_once = few_segments && grid.x * grid.z <= kAttentionCounters;
+    params.counters = at_once ? attention_counters() : nullptr;
     launch(launcher_, grid, kTileThreads, 0, split_kernel, params);
+    if (at_once) continue;
     launch(launcher_, dim3(unsigned(group_rows), unsigned(params.q_heads)), kCombineThreads,
            size_t(segments) * sizeof(float), combine_kernel, finish, params.partials,
            int(segments));

@@ -3,9 +3,9 @@
 // Tiles (attention_tiles.cuh) are for what models have: pages of 64, heads of 128 or 256, keys and
 // values in bf16, fp8 or codes. A block computes some queries of one kv head over a range of
 // positions on tensor cores. For spans of few rows the range is a segment of the context; sums over
-// segments are left in scratch, and a second launch adds them up. Segments begin at fixed
-// positions, so that a row's bits depend on its own position alone. For longer spans the range is
-// everything.
+// segments are left in scratch, and the last block, or where there are many a second launch, adds
+// them up. Segments begin at fixed positions, so that a row's bits depend on its own position
+// alone. For longer spans the range is everything.
 //
 // Any other shape (attention_any.cu) is computed in float, a block per row and head.
 #pragma once
@@ -111,6 +111,7 @@ struct TileParams {
   float score_factor;  // log2(e) * scale, and what stored keys are short of
   float value_factor;  // what stored values are short of
   Partials partials;
+  uint32_t* counters;  // of blocks that share queries; null: a second launch adds up segments
 };
 
 // Blocks are (tile of queries, segment, span and kv head), kTileThreads threads.
@@ -118,6 +119,9 @@ using TileKernel = void (*)(TileParams);
 inline constexpr int kTileThreads = 128;
 inline constexpr int kTileQueries = 16;
 inline constexpr int kWholeTiles = 2;  // of a block that sees all positions
+
+inline constexpr int kCombineThreads = 512;  // of the second launch
+inline constexpr int64_t kAttentionCounters = 4096;
 
 // Kernels for `tiles` (1 or 2) tiles of queries per block; null if there is none for such a cache.
 TileKernel plain_tile_kernel(KvCodec codec, int64_t head_dim, int tiles);

@@ -11,6 +11,7 @@
 // scale. Everything else is float. What a query gets depends on no other query of the tile.
 #pragma once
 
+#include "kernels/cuda/attention_combine.cuh"
 #include "kernels/cuda/attention_work.cuh"
 
 namespace slip {
@@ -431,10 +432,14 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
   wait_for_inputs();
   if (threadIdx.x == 0) shared.work.find(p, kTiles * kTileQueries, Cache::kCoded);
   __syncthreads();
-  if (shared.work.begin >= shared.work.end) return;
-  TileBlock<Cache, kTiles> block(p, shared);
-  block.run();
-  block.finish();
+  if (shared.work.begin < shared.work.end) {
+    TileBlock<Cache, kTiles> block(p, shared);
+    block.run();
+    block.finish();
+  }
+  if constexpr (!Cache::kCoded)
+    if (p.counters && finishes_last(p.counters))
+      combine_segments<Cache::kDim, kTiles>(p, shared.work);
 }
 
 }  // namespace slip

@@ -19,11 +19,13 @@ CudaOps::CudaOps(int device) {
   cuda_check(cudaStreamCreateWithFlags(&launcher_.stream, cudaStreamNonBlocking));
   memory_ = std::make_unique<DeviceMemory>(launcher_.stream);
   graphs_ = std::make_unique<StepGraphs>(launcher_.stream, *memory_);
+  attention_counters_ = Buffer(*memory_, kAttentionCounters * sizeof(uint32_t));
 }
 
 CudaOps::~CudaOps() {
   graphs_.reset();
   scratch_ = Buffer();
+  attention_counters_ = Buffer();
   memory_.reset();
   cudaStreamDestroy(launcher_.stream);
 }

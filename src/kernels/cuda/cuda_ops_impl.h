@@ -74,6 +74,7 @@ class CudaOps : public Ops {
 
   // Scratch that one operation may use from its first kernel to its last; grows outside of steps.
   std::byte* scratch(size_t bytes);
+  uint32_t* attention_counters() { return reinterpret_cast<uint32_t*>(attention_counters_.data()); }
 
   void embed_from_host(const EmbedArgs& args);
   void run_linears(const View& x, std::span<const LinearOutput> outputs, bool add);
@@ -82,6 +83,7 @@ class CudaOps : public Ops {
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<StepGraphs> graphs_;
   Buffer scratch_;
+  Buffer attention_counters_;  // all zero between launches
   WeightPacker packer_;
   ExpertTables expert_tables_;
   ClusterTables cluster_tables_;
