@@ -7,9 +7,7 @@
 namespace slip {
 namespace {
 
-class OptionsEqual : public OpsTest {
- protected:
-};
+class OptionsEqual : public OpsTest {};
 
 constexpr int64_t kDims[] = {1, 3, 15, 16, 17, 64, 384, 1025};
 constexpr int64_t kRows = 17;
