@@ -1,47 +1,63 @@
 // Who chose which expert, in steps of few rows: pairs (row, rank) whose ids are the same. Found by
-// every block for itself; there are at most a few hundred.
+// every block for itself, a thread per pair.
 #pragma once
 
 #include "kernels/cuda/device/warp.cuh"
+#include "kernels/cuda/experts.h"
 
 namespace slip {
 
-// Pairs (row, rank) of the expert that `pair` has chosen, in order; at most one per row.
-__device__ __forceinline__ int find_users(const int32_t* ids, int pairs, int pair, int most,
-                                          int32_t* users) {
-  const int lane = int(threadIdx.x) % kWarp;
-  const int32_t expert = ids[pair];
-  int count = 0;
-  for (int begin = 0; begin < pairs; begin += kWarp) {
-    const int other = begin + lane;
-    const bool same = other < pairs && ids[other] == expert;
-    const uint32_t mask = __ballot_sync(~0u, same);
-    const int place = count + __popc(mask & ((1u << lane) - 1));
-    if (same && place < most) users[place] = other;
-    count += __popc(mask);
-  }
-  return min(count, most);
-}
+inline constexpr int kMostPairs = int(kFewRows) * kMostTopK;
 
-// The first pair of every expert that is chosen; one warp. `seen` is zero.
-__device__ __forceinline__ int find_firsts(const int32_t* ids, int pairs, uint32_t* seen,
-                                           int32_t* firsts) {
-  const int lane = int(threadIdx.x) % kWarp;
-  int count = 0;
-  for (int begin = 0; begin < pairs; begin += kWarp) {
-    const int pair = begin + lane;
-    const int32_t expert = pair < pairs ? ids[pair] : -1;
-    const uint32_t same = __match_any_sync(~0u, expert);
-    const bool first = expert >= 0 && __ffs(int(same)) - 1 == lane &&
-                       (seen[expert / 32] >> (expert % 32) & 1) == 0;
-    __syncwarp();
-    if (first) atomicOr(&seen[expert / 32], 1u << (expert % 32));
-    const uint32_t mask = __ballot_sync(~0u, first);
-    if (first) firsts[count + __popc(mask & ((1u << lane) - 1))] = pair;
-    count += __popc(mask);
-    __syncwarp();
+// In shared memory. Experts are in the order of their first pairs, an expert's users in the order
+// of pairs.
+struct ChosenExperts {
+  struct Expert {
+    int32_t id;
+    int32_t first, users;  // of `pairs`
+  };
+
+  int32_t ids[kMostPairs];
+  Expert experts[kMostPairs];
+  int32_t pairs[kMostPairs];  // by expert
+
+  // The whole block, of at least as many threads as there are pairs. Returns how many there are;
+  // the caller sees to a barrier before they are used.
+  __device__ __forceinline__ int find(const ExpertsStep& step) {
+    const int pair = int(threadIdx.x), count = step.rows * step.top_k;
+    // From the second-level cache: a kernel that began early may have another value in the first.
+    const int32_t id = pair < count ? __ldcg(step.ids + pair) : -1;
+    if (step.rows == 1) {  // a row's experts are all different
+      if (pair < count) {
+        experts[pair] = {id, pair, 1};
+        pairs[pair] = pair;
+      }
+      return count;
+    }
+    if (pair < count) ids[pair] = id;
+    __syncthreads();
+    int before = 0, users = 0;
+    for (int other = 0; pair < count && other < count; ++other) {
+      const int same = ids[other] == id;
+      users += same;
+      before += other < pair ? same : 0;
+    }
+    const bool first = pair < count && before == 0;
+    if (pair < count) pairs[pair] = first ? users : 0;  // for a moment
+    const int found = __syncthreads_count(first);
+    int place = 0, begin = 0;
+    for (int other = 0; first && other < pair; ++other) {
+      place += pairs[other] > 0;
+      begin += pairs[other];
+    }
+    __syncthreads();
+    if (first) {
+      experts[place] = {id, begin, users};
+      for (int other = pair; other < count; ++other)
+        if (ids[other] == id) pairs[begin++] = other;
+    }
+    return found;
   }
-  return count;
-}
+};
 
 }  // namespace slip

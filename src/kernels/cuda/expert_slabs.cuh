@@ -18,7 +18,7 @@ inline constexpr int kPieceBytes = kWarp * 16;  // 16 bytes of each lane
 inline constexpr int kSlabScaleBytes = 128;     // the most that a slab has: four groups of 16 f16
 
 // 16 outputs of a weight.
-struct WeightTile {
+struct alignas(16) WeightTile {
   const std::byte* values;  // of slab 0; of floats: of the first output
   const std::byte* scales;  // of slab 0
   int32_t units;            // of one slab; 0: floats

@@ -31,6 +31,12 @@ DeviceMlp device_mlp(const GatedMlp& mlp) {
   return {expert_weight(mlp.gate), expert_weight(mlp.up), expert_weight(mlp.down)};
 }
 
+InputForms forms_of(std::span<const ExpertWeight> weights) {
+  InputForms forms;
+  for (const ExpertWeight& weight : weights) forms.add(weight);
+  return forms;
+}
+
 }  // namespace
 
 ExpertWeight expert_weight(const Weight& weight) {
@@ -48,8 +54,8 @@ ExpertTables::~ExpertTables() {
   for (void* piece : pieces_) cudaFree(piece);
 }
 
-const ExpertWeight* ExpertTables::of(std::span<const GatedMlp> experts, cudaStream_t stream,
-                                     Memory& memory) {
+const ExpertTables::Table& ExpertTables::of(std::span<const GatedMlp> experts, cudaStream_t stream,
+                                            Memory& memory) {
   std::vector<ExpertWeight>& now = current_;
   now.resize(3 * experts.size());
   for (size_t i = 0; i < experts.size(); ++i) {
@@ -58,16 +64,17 @@ const ExpertWeight* ExpertTables::of(std::span<const GatedMlp> experts, cudaStre
     now[2 * experts.size() + i] = expert_weight(experts[i].down);
   }
   Table& table = tables_[experts.data()];
-  if (table.host == now) return table.device;
+  if (table.host == now) return table;
   // What a table was made from may have gone, and something else have come to its place.
   cudaStreamCaptureStatus recording = cudaStreamCaptureStatusNone;
   cuda_check(cudaStreamIsCapturing(stream, &recording));
   check(recording == cudaStreamCaptureStatusNone, "experts: a recorded step met new weights");
   if (table.host.size() != now.size()) table.device = allocate(now.size());
   table.host = now;
+  table.forms = forms_of(now);
   memory.upload(reinterpret_cast<std::byte*>(table.device), now.data(),
                 now.size() * sizeof(ExpertWeight));
-  return table.device;
+  return table;
 }
 
 ExpertWeight* ExpertTables::allocate(size_t count) {
@@ -101,13 +108,17 @@ void CudaOps::experts(const ExpertsArgs& args) {
   for (const GatedMlp& expert : args.experts) check_expert(expert, hidden, width);
   if (has_shared) check_expert(args.shared, hidden, shared_width);
 
+  const ExpertTables::Table& table = expert_tables_.of(args.experts, launcher_.stream, *memory_);
+  const DeviceMlp shared = has_shared ? device_mlp(args.shared) : DeviceMlp{};
   ExpertsStep step{.x = args.x.f32(),
                    .ids = args.ids.i32(),
                    .weights = args.weights.f32(),
                    .shared_gate = has_shared ? args.shared_gate.f32() : nullptr,
                    .out = args.out.f32(),
-                   .table = expert_tables_.of(args.experts, launcher_.stream, *memory_),
-                   .shared = has_shared ? device_mlp(args.shared) : DeviceMlp{},
+                   .table = table.device,
+                   .shared = shared,
+                   .forms = table.forms,
+                   .shared_forms = forms_of({{shared.gate, shared.up, shared.down}}),
                    .rows = int32_t(rows),
                    .hidden = int32_t(hidden),
                    .top_k = int32_t(top_k),

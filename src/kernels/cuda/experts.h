@@ -30,6 +30,20 @@ struct alignas(16) ExpertWeight {
 
 ExpertWeight expert_weight(const Weight& weight);
 
+// How weights want their activations: int4 in groups of 128 as integers (int4_products.cuh), other
+// slabs as f16, floats as they are.
+struct InputForms {
+  bool integers = false, halves = false;
+  bool int4_only = true;  // all weights are int4 in groups of 128
+
+  void add(const ExpertWeight& weight) {
+    const bool int4 = weight.format == WeightFormat::int4_group && weight.group == kSlabIn;
+    integers |= int4;
+    halves |= !int4 && in_slabs(weight.format);
+    int4_only &= int4;
+  }
+};
+
 struct DeviceMlp {
   ExpertWeight gate, up, down;
 };
@@ -43,16 +57,17 @@ class ExpertTables {
   ExpertTables(const ExpertTables&) = delete;
   ExpertTables& operator=(const ExpertTables&) = delete;
 
-  // [gate, up, down][experts]. The first call for a layer, or the first after its weights have
-  // moved, may not be recorded; calling it ahead of the first step is enough.
-  const ExpertWeight* of(std::span<const GatedMlp> experts, cudaStream_t stream, Memory& memory);
-
- private:
   struct Table {
     std::vector<ExpertWeight> host;
-    ExpertWeight* device = nullptr;
+    ExpertWeight* device = nullptr;  // [gate, up, down][experts]
+    InputForms forms;
   };
 
+  // The first call for a layer, or the first after its weights have moved, may not be recorded;
+  // calling it ahead of the first step is enough.
+  const Table& of(std::span<const GatedMlp> experts, cudaStream_t stream, Memory& memory);
+
+ private:
   ExpertWeight* allocate(size_t count);
 
   std::unordered_map<const GatedMlp*, Table> tables_;
@@ -71,6 +86,7 @@ struct ExpertsStep {
   float* out;                // [rows, hidden]
   const ExpertWeight* table;
   DeviceMlp shared;
+  InputForms forms, shared_forms;
   int32_t rows, hidden;
   int32_t top_k;  // 0: the shared expert alone
   int32_t experts, width;
@@ -83,8 +99,7 @@ struct ExpertsStep {
 // and [rows, shared_width].
 void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* activations);
 
-// Any number of rows, of weights in slabs whose gate and up have one format. Bits are those of
-// run_few_rows().
+// Any number of rows, of weights in slabs whose gate and up have one format.
 void run_many_rows(const Launcher& launcher, const ExpertsStep& step, std::byte* scratch);
 size_t many_rows_scratch_bytes(int64_t rows, int64_t hidden, int64_t top_k, int64_t experts,
                                int64_t width, int64_t shared_width);

@@ -1,275 +1,347 @@
 // Mixture of experts, few rows: two kernels that read every chosen expert once, whoever chose it.
+//
+// Both are bound by the instructions around each slab as much as by its bytes, so little is decided
+// there: a block finds its tiles and rounds its activations once, and warps then walk over slabs,
+// the next ones always on their way to registers.
 #include <algorithm>
 
 #include "kernels/cuda/chosen_experts.cuh"
 #include "kernels/cuda/experts.h"
-#include "kernels/cuda/slab_ring.cuh"
+#include "kernels/cuda/slab_values.cuh"
 
 namespace slip {
 namespace {
 
-constexpr int kMostGateUpWarps = 6;
-constexpr int kMostDownWarps = 12;
-constexpr int kFewestDownWarps = 4;
+#ifndef VW
+#define VW 8
+#define VG 3
+#define VD 4
+#endif
+constexpr int kWarps = VW;
+constexpr int kThreads = kWarps * kWarp;
+static_assert(kThreads >= kMostPairs);
+constexpr int kBlocksPerMultiprocessor = 2;  // of gate_up_kernel(); a third one is down_kernel()'s
+constexpr int kGateUpAhead = VG;              // slabs of gate and up that a warp has asked for
+constexpr int kDownAhead = VD;
 constexpr int kLineWeights = 128 / sizeof(ExpertWeight);  // of a table, in a line of cache
 
-constexpr size_t gate_up_shared(int warps, int ring_units, int rows, int slabs) {
-  return size_t(warps) * size_t(warp_bytes(ring_units, rows)) +
-         size_t(rows) * 2 * size_t(slabs) * kTileOut * sizeof(float);
-}
+// Slabs of several tiles, which the warps of a block take in turn.
+struct SlabCursor {
+  int slot, slab;  // the tile's, and of the tile
 
-// activations = silu(gate x) * (up x), or GELU. Block (t, n): outputs 16 t .. 16 t + 15 of the
-// expert of pair n, for all rows that chose it, unless an earlier pair chose it too. The shared
-// expert, if there is one, comes before all pairs.
-template <int kColumns, int kSlots>
-__global__ void __launch_bounds__(kMostGateUpWarps* kWarp, kColumns == 1 ? 3 : 1)
-    gate_up_kernel(ExpertsStep step, float* activations) {
-  extern __shared__ __align__(128) std::byte memory[];
-  __shared__ WeightTile tiles[2];
-  __shared__ int32_t users[kFewRows];    // pairs, or rows of the shared expert
-  __shared__ int32_t sources[kFewRows];  // their rows
-  __shared__ int user_count;
-  const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
-  const int warps = int(blockDim.x) / kWarp;
-  const bool has_shared = step.shared_width > 0;
-  const bool is_shared = has_shared && blockIdx.y == 0;
-  const int pair = int(blockIdx.y) - (has_shared ? 1 : 0);
-  const int pairs = step.rows * step.top_k;
-  const int tile = int(blockIdx.x);
-  const int width = is_shared ? step.shared_width : step.width;
-  const int outputs = min(kTileOut, width - tile * kTileOut);
-
-  // The table has left the caches since the last step, and is back when the choice is known.
-  if (tile == 0 && pair == 0)
-    for (int i = int(threadIdx.x); i * kLineWeights < 3 * step.experts; i += int(blockDim.x))
-      prefetch_line(step.table + i * kLineWeights);
-
-  // Only the shared expert is known before. All other blocks wait, also those with nothing to do:
-  // down_kernel() relies on it.
-  if (!is_shared || outputs <= 0) wait_for_inputs();
-  if (outputs <= 0) return;
-  if (is_shared) {
-    if (threadIdx.x < 2)
-      tiles[threadIdx.x] =
-          weight_tile(threadIdx.x == 0 ? step.shared.gate : step.shared.up, tile, step.hidden);
-    if (int(threadIdx.x) < step.rows) users[threadIdx.x] = sources[threadIdx.x] = int(threadIdx.x);
-    if (threadIdx.x == 0) user_count = step.rows;
-  } else if (warp == 0) {
-    const int count = find_users(step.ids, pairs, pair, step.rows, users);
-    __syncwarp();
-    if (lane < count) sources[lane] = users[lane] / step.top_k;
-    if (lane == 0) user_count = count;
-  } else if (warp == 1 && lane < 2) {
-    tiles[lane] = weight_tile(step.table[lane * step.experts + step.ids[pair]], tile, step.hidden);
+  __device__ SlabCursor(int slabs) : slot(0), slab(int(threadIdx.x) / kWarp) { normalize(slabs); }
+  __device__ void advance(int slabs) {
+    slab += kWarps;
+    normalize(slabs);
   }
-  __syncthreads();
-  if (!is_shared && users[0] != pair) return;
-  const int count = user_count;
-  const int slabs = slabs_of(step.hidden);
 
-  const WarpMemory mine(memory, 2 * kSlots, step.rows);
-  // [count][gate, up][slabs][16 outputs]
-  float* values = reinterpret_cast<float*>(memory + warps * warp_bytes(2 * kSlots, step.rows));
-  const SlabInputs inputs{.rounded = mine.rounded,
-                          .units = mine.units,
-                          .users = sources,
-                          .count = count,
-                          .rows = step.x,
-                          .in = step.hidden,
-                          .in_quads = in_quads(step.x, step.hidden)};
-  const auto values_at = [&](int row, int tile_index, int slab) {
-    return values + ((row * 2 + tile_index) * slabs + slab) * kTileOut;
-  };
-  // Both weights at once if they lie alike.
-  const SlabRun run{tiles, warp, slabs, warps};
-  if (tiles[0].units > 0 && tiles[0].format == tiles[1].format &&
-      tiles[0].group == tiles[1].group) {
-    SlabRing<2, kSlots, OneRun> ring(mine.ring, {run});
-    if (is_shared) wait_for_inputs();
-    let_next_begin();
-    take_run<kColumns>(ring, run, inputs, values_at);
-  } else {
-    if (is_shared) wait_for_inputs();
-    let_next_begin();
-#pragma unroll 1
-    for (int w = 0; w < 2; ++w) {
-      const SlabRun run_of_one{tiles + w, warp, slabs, warps};
-      const auto values_of = [&](int row, int, int slab) { return values_at(row, w, slab); };
-      if (tiles[w].units > 0) {
-        SlabRing<1, 2 * kSlots, OneRun> ring(mine.ring, {run_of_one});
-        take_run<kColumns>(ring, run_of_one, inputs, values_of);
-      } else {
-        take_float_run(run_of_one, outputs, inputs, values_of);
-      }
+ private:
+  __device__ void normalize(int slabs) {
+    while (slab >= slabs) {
+      slab -= slabs;
+      ++slot;
     }
-  }
-  __syncthreads();
-
-  // One warp, one row: half of it sums gate, the other half up.
-  float* results = is_shared ? activations + int64_t(pairs) * step.width : activations;
-  for (int i = warp; i < count; i += warps) {
-    const float* column = values + (i * 2 + lane / kTileOut) * slabs * kTileOut + lane % kTileOut;
-    const float sum = sum_of_slabs(column, slabs);
-    const float up = __shfl_down_sync(~0u, sum, kTileOut);
-    if (lane < outputs)
-      results[int64_t(users[i]) * width + tile * kTileOut + lane] = activated(sum, step.gelu) * up;
-  }
-}
-
-// A warp's part of all slabs, in pieces of up to kBatchSlabs: those of the shared expert, then
-// those of each chosen one. Every warp takes each `warps`-th piece.
-struct DownRuns {
-  int piece, warps;
-  int shared_pieces, pieces;            // of the shared expert, of all
-  int shared_piece_slabs, piece_slabs;  // of a piece
-  int pieces_per_expert;                // of chosen ones
-  int slabs, shared_slabs;
-  const int32_t* firsts;  // the first pair of each chosen expert
-  const WeightTile* tiles;
-  int first_pair = -1;  // of the expert of the last run; -1: the shared one
-
-  __device__ bool next(SlabRun& run) {
-    if (piece >= pieces) return false;
-    if (piece < shared_pieces) {
-      const int first = piece * shared_piece_slabs;
-      run = {tiles, first, min(first + shared_piece_slabs, shared_slabs), 1};
-    } else {
-      const int routed = piece - shared_pieces, expert = routed / pieces_per_expert;
-      const int first = (routed - expert * pieces_per_expert) * piece_slabs;
-      first_pair = firsts[expert];
-      run = {tiles + 1 + first_pair, first, min(first + piece_slabs, slabs), 1};
-    }
-    piece += warps;
-    return true;
   }
 };
 
-// Shared memory of a block, in bytes from its beginning.
-struct DownLayout {
-  int values, shared_values, tiles, ids, firsts, weights, gates, base, end;
+// Calls use(words, cursor) for every slab of the warp, of int4 in groups of 128. begin() may be
+// called long before use(), for instance before activations are there.
+template <int kAhead, int kTiles>
+class Int4Walk {
+ public:
+  // tiles: [slots][kTiles]
+  __device__ Int4Walk(const WeightTile* tiles, int slots, int slabs)
+      : tiles_(tiles), slots_(slots), slabs_(slabs), next_(slabs) {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) load(words_[i]);
+  }
 
-  __host__ __device__ DownLayout(int warps, int ring_units, int rows, int top_k, int slabs,
-                                 int shared_slabs) {
-    const int pairs = rows * top_k;
-    values = warps * warp_bytes(ring_units, rows);
+  template <class Use>
+  __device__ __forceinline__ void run(const Use& use) {
+    SlabCursor now(slabs_);
+#pragma unroll 1
+    while (now.slot < slots_) {
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) {
+        if (now.slot >= slots_) break;
+        use(words_[i], now);
+        load(words_[i]);
+        now.advance(slabs_);
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void load(Int4Words (&words)[kTiles]) {
+    if (next_.slot >= slots_) return;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+      words[t] = load_int4(tiles_[next_.slot * kTiles + t], next_.slab);
+    next_.advance(slabs_);
+  }
+
+  const WeightTile* tiles_;
+  int slots_, slabs_;
+  SlabCursor next_;
+  Int4Words words_[kAhead][kTiles];
+};
+
+// What a block of gate_up_kernel() works on at a time: tiles of 16 outputs of gate and up.
+struct GateUpBatch {
+  static constexpr int kMostSlots = kWarp;
+  struct Slot {
+    int32_t tile;         // of its expert
+    int32_t first_entry;  // of its users; a place for values each
+    int32_t first_user, users;
+  };
+  WeightTile tiles[kMostSlots][2];
+  Slot slots[kMostSlots];
+  int32_t count;
+};
+
+// How the blocks of gate_up_kernel() share the work: the first ones have the shared expert.
+struct GateUpShares {
+  int32_t blocks, shared_blocks;
+  int32_t entries;  // users of a batch's tiles
+};
+
+int gate_up_shared(const ExpertsStep& step, int entries) {
+  const int slabs = int(slab_count(step.hidden));
+  const auto bytes = [&](const InputForms& forms) {
+    return RoundedInputs::bytes(step.rows, slabs, forms);
+  };
+  return std::max(step.top_k > 0 ? bytes(step.forms) : 0,
+                  step.shared_width > 0 ? bytes(step.shared_forms) : 0) +
+         entries * 2 * slabs * kTileOut * int(sizeof(float));
+}
+
+// activations = silu(gate x) * (up x), or GELU, of all chosen experts and the shared one.
+template <bool kOneRow, bool kInt4>
+__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
+    gate_up_kernel(const __grid_constant__ ExpertsStep step, float* activations,
+                   GateUpShares shares) {
+  extern __shared__ __align__(128) std::byte memory[];
+  __shared__ ChosenExperts chosen;
+  __shared__ GateUpBatch batch;
+  const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+  const bool is_shared = int(blockIdx.x) < shares.shared_blocks;
+  const int block = int(blockIdx.x) - (is_shared ? 0 : shares.shared_blocks);
+  const int blocks = is_shared ? shares.shared_blocks : shares.blocks - shares.shared_blocks;
+  const int width = is_shared ? step.shared_width : step.width;
+  const int tiles = (width + kTileOut - 1) / kTileOut, slabs = slabs_of(step.hidden);
+  const InputForms& forms = is_shared ? step.shared_forms : step.forms;
+  const RoundedInputs inputs(memory, step.x, step.rows, step.hidden, forms);
+  // [entries][gate, up][slabs][16 outputs]
+  auto* values = reinterpret_cast<float*>(memory + RoundedInputs::bytes(step.rows, slabs, forms));
+
+  // Known before the choice: the shared expert. And the table has left the caches since the last
+  // step.
+  if (is_shared) {
+    for (int tile = block; tile < tiles; tile += blocks) {
+      prefetch_tile(weight_tile(step.shared.gate, tile, step.hidden), slabs);
+      prefetch_tile(weight_tile(step.shared.up, tile, step.hidden), slabs);
+    }
+  } else if (block == 0) {
+    for (int i = int(threadIdx.x); i * kLineWeights < 3 * step.experts; i += kThreads)
+      prefetch_line(step.table + i * kLineWeights);
+  }
+  // All blocks wait before they let the next kernel begin: it reads the choice, too.
+  wait_for_inputs();
+  let_next_begin();
+
+  const int experts = is_shared ? 1 : chosen.find(step);
+  if (!is_shared && !kOneRow) __syncthreads();
+  const auto users_of = [&](const GateUpBatch::Slot& slot) {
+    if constexpr (kOneRow)
+      return OneUser{0};
+    else
+      return Users{slot.users, [&, first = slot.first_user, is_shared](int i) {
+                     return is_shared ? i : chosen.pairs[first + i] / step.top_k;
+                   }};
+  };
+
+  for (int done = 0, count = 0;; done += count) {
+    // One warp finds the tiles, the others round (the first time).
+    if (warp == 0) {
+      if (kOneRow) __syncwarp();
+      const int index = block + (done + lane) * blocks;
+      const bool exists = index < experts * tiles;
+      const int expert = exists ? index / tiles : 0, tile = index - expert * tiles;
+      int id = -1, first_user = 0, users = exists ? step.rows : 0;
+      if (exists && !is_shared) {
+        const ChosenExperts::Expert found = chosen.experts[expert];
+        id = found.id;
+        first_user = found.first;
+        users = found.users;
+      }
+      int entries = users;  // up to and with this lane's
+      for (int distance = 1; distance < kWarp; distance *= 2) {
+        const int more = __shfl_up_sync(~0u, entries, distance);
+        if (lane >= distance) entries += more;
+      }
+      const bool fits = exists && entries <= shares.entries;
+      if (fits) {
+        batch.slots[lane] = {tile, entries - users, first_user, users};
+        const ExpertWeight gate = is_shared ? step.shared.gate : step.table[id];
+        const ExpertWeight up = is_shared ? step.shared.up : step.table[step.experts + id];
+        batch.tiles[lane][0] = weight_tile(gate, tile, step.hidden);
+        batch.tiles[lane][1] = weight_tile(up, tile, step.hidden);
+      }
+      const uint32_t slots = __ballot_sync(~0u, fits);
+      if (lane == 0) batch.count = __popc(slots);
+    } else if (done == 0) {
+      inputs.round(step.rows, warp - 1, kWarps - 1);
+    }
+    __syncthreads();
+    count = batch.count;
+    if (count == 0) return;
+
+    const auto put = [&](const SlabCursor& at, const auto& take) {
+      const GateUpBatch::Slot& slot = batch.slots[at.slot];
+      take(slot, users_of(slot), [&](int user, int which) {
+        return values + (((slot.first_entry + user) * 2 + which) * slabs + at.slab) * kTileOut;
+      });
+    };
+    if (kInt4 && !is_shared) {
+      Int4Walk<kGateUpAhead, 2> walk(&batch.tiles[0][0], count, slabs);
+      walk.run([&](const Int4Words(&words)[2], const SlabCursor& at) {
+        put(at, [&](const auto&, const auto& users, const auto& values_of) {
+          put_int4_values(words, inputs, at.slab, users, values_of);
+        });
+      });
+    } else {
+#pragma unroll 1
+      for (SlabCursor at(slabs); at.slot < count; at.advance(slabs))
+        put(at, [&](const GateUpBatch::Slot& slot, const auto& users, const auto& values_of) {
+          const int outputs = min(kTileOut, width - slot.tile * kTileOut);
+#pragma unroll 1
+          for (int which = 0; which < 2; ++which)
+            put_values(batch.tiles[at.slot][which], outputs, inputs, at.slab, users,
+                       [&](int user, int) { return values_of(user, which); });
+        });
+    }
+    __syncthreads();
+
+    // One warp, one user: half of it sums gate, the other half up.
+    float* results =
+        is_shared ? activations + int64_t(step.rows) * step.top_k * step.width : activations;
+    const GateUpBatch::Slot& last = batch.slots[count - 1];
+    for (int entry = warp, at = 0; entry < last.first_entry + last.users; entry += kWarps) {
+      while (entry >= batch.slots[at].first_entry + batch.slots[at].users) ++at;
+      const GateUpBatch::Slot& slot = batch.slots[at];
+      const float* column =
+          values + (entry * 2 + lane / kTileOut) * slabs * kTileOut + lane % kTileOut;
+      const float sum = sum_of_slabs(column, slabs);
+      const float up = __shfl_down_sync(~0u, sum, kTileOut);
+      const int user = entry - slot.first_entry;
+      const int row = is_shared ? user : chosen.pairs[slot.first_user + user];
+      const int output = slot.tile * kTileOut + lane;
+      if (lane < kTileOut && output < width)
+        results[int64_t(row) * width + output] = activated(sum, step.gelu) * up;
+    }
+    __syncthreads();
+  }
+}
+
+// Shared memory of a block of down_kernel(), in bytes from its beginning.
+struct DownLayout {
+  int shared_inputs, values, shared_values, tiles, weights, gates, end;
+
+  __host__ __device__ explicit DownLayout(const ExpertsStep& step) {
+    const auto slabs_in = [](int in) { return (in + kSlabIn - 1) / kSlabIn; };
+    const int pairs = step.rows * step.top_k;
+    const int slabs = slabs_in(step.width), shared_slabs = slabs_in(step.shared_width);
+    shared_inputs = RoundedInputs::bytes(pairs, slabs, step.forms);
+    values = shared_inputs + RoundedInputs::bytes(step.rows, shared_slabs, step.shared_forms);
     shared_values = values + pairs * slabs * kTileOut * int(sizeof(float));
-    tiles = shared_values + rows * shared_slabs * kTileOut * int(sizeof(float));
-    ids = tiles + (1 + pairs) * int(sizeof(WeightTile));
-    firsts = ids + pairs * int(sizeof(int32_t));
-    weights = firsts + pairs * int(sizeof(int32_t));
+    tiles = shared_values + step.rows * shared_slabs * kTileOut * int(sizeof(float));
+    tiles = (tiles + 15) / 16 * 16;
+    weights = tiles + (1 + pairs) * int(sizeof(WeightTile));
     gates = weights + pairs * int(sizeof(float));
-    base = gates + rows * int(sizeof(float));
-    end = base + rows * kTileOut * int(sizeof(float));
+    end = gates + step.rows * int(sizeof(float));
   }
 };
 
 // out += weighted sum of down(activations). Block t: outputs 16 t .. 16 t + 15 of all rows and
 // experts, so that ranks can be summed in order; warps share all slabs evenly.
-template <int kColumns, int kSlots>
-__global__ void __launch_bounds__(kMostDownWarps* kWarp, kColumns == 1 ? 2 : 1)
-    down_kernel(ExpertsStep step, const float* activations) {
+template <bool kOneRow, bool kInt4>
+__global__ void __launch_bounds__(kThreads, 2)
+    down_kernel(const __grid_constant__ ExpertsStep step, const float* activations) {
   extern __shared__ __align__(128) std::byte memory[];
-  __shared__ uint32_t seen[kMostExperts / 32];
-  __shared__ int expert_count;
-  const int warps = int(blockDim.x) / kWarp, warp = int(threadIdx.x) / kWarp;
-  const int threads = int(blockDim.x), thread = int(threadIdx.x);
+  __shared__ ChosenExperts chosen;
+  const int thread = int(threadIdx.x), warp = thread / kWarp;
   const int rows = step.rows, pairs = rows * step.top_k;
   const int slabs = slabs_of(step.width), shared_slabs = slabs_of(step.shared_width);
   const int tile = int(blockIdx.x), first_output = tile * kTileOut;
   const int outputs = min(kTileOut, step.hidden - first_output);
-  const DownLayout layout(warps, kSlots, rows, step.top_k, slabs, shared_slabs);
+  const DownLayout layout(step);
   auto* values = reinterpret_cast<float*>(memory + layout.values);  // [pairs][slabs][16]
   auto* shared_values = reinterpret_cast<float*>(memory + layout.shared_values);
-  auto* tiles = reinterpret_cast<WeightTile*>(memory + layout.tiles);
-  auto* ids = reinterpret_cast<int32_t*>(memory + layout.ids);
-  auto* firsts = reinterpret_cast<int32_t*>(memory + layout.firsts);
+  auto* tiles = reinterpret_cast<WeightTile*>(memory + layout.tiles);  // of experts, then shared
   auto* weights = reinterpret_cast<float*>(memory + layout.weights);
   auto* gates = reinterpret_cast<float*>(memory + layout.gates);
-  auto* base = reinterpret_cast<float*>(memory + layout.base);
 
   // The choice of experts is older than gate_up_kernel(), all of whose blocks have waited for it
   // before they let this one begin: weights can be on their way while activations are computed.
-  for (int i = thread; i < pairs; i += threads) {
-    ids[i] = __ldcg(step.ids + i);
-    tiles[1 + i] = weight_tile(step.table[2 * step.experts + ids[i]], tile, step.width);
-  }
-  if (thread == 0 && shared_slabs > 0)
-    tiles[0] = weight_tile(step.shared.down, tile, step.shared_width);
-  if (thread < kMostExperts / 32) seen[thread] = 0;
+  const int experts = chosen.find(step);
   __syncthreads();
-  if (warp == 0) {
-    const int count = find_firsts(ids, pairs, seen, firsts);
-    if (thread == 0) expert_count = count;
-  }
+  for (int i = thread; i < experts; i += kThreads)
+    tiles[i] = weight_tile(step.table[2 * step.experts + chosen.experts[i].id], tile, step.width);
+  const WeightTile shared_tile = weight_tile(step.shared.down, tile, step.shared_width);
   __syncthreads();
-
-  // Pieces have equally many bytes, as far as formats are known.
-  const auto piece_slabs_of = [](const WeightTile& of) {
-    return of.units == 2 ? kBatchSlabs / 2 : kBatchSlabs;
-  };
-  const int shared_piece_slabs = shared_slabs > 0 ? piece_slabs_of(tiles[0]) : 1;
-  const int piece_slabs = pairs > 0 ? piece_slabs_of(tiles[1]) : 1;
-  const int shared_pieces = (shared_slabs + shared_piece_slabs - 1) / shared_piece_slabs;
-  const int pieces_per_expert = (slabs + piece_slabs - 1) / piece_slabs;
-  DownRuns runs{.piece = warp,
-                .warps = warps,
-                .shared_pieces = shared_pieces,
-                .pieces = shared_pieces + expert_count * pieces_per_expert,
-                .shared_piece_slabs = shared_piece_slabs,
-                .piece_slabs = piece_slabs,
-                .pieces_per_expert = pieces_per_expert,
-                .slabs = slabs,
-                .shared_slabs = shared_slabs,
-                .firsts = firsts,
-                .tiles = tiles};
-  const WarpMemory mine(memory, kSlots, rows);
-  SlabRing<1, kSlots, DownRuns> ring(mine.ring, runs);
+  Int4Walk<kDownAhead, 1> walk(tiles, kInt4 ? experts : 0, slabs);
+  if (shared_slabs > 0) prefetch_tile(shared_tile, shared_slabs);
 
   wait_for_inputs();
   let_next_begin();
-  for (int i = thread; i < pairs; i += threads) weights[i] = step.weights[i];
+  const RoundedInputs inputs(memory, activations, pairs, step.width, step.forms);
+  const RoundedInputs shared_inputs(memory + layout.shared_inputs,
+                                    activations + int64_t(pairs) * step.width, rows,
+                                    step.shared_width, step.shared_forms);
+  inputs.round(pairs, warp, kWarps);
+  if (shared_slabs > 0) shared_inputs.round(rows, kWarps - 1 - warp, kWarps);
+  for (int i = thread; i < pairs; i += kThreads) weights[i] = step.weights[i];
   if (shared_slabs > 0 && thread < rows) gates[thread] = sigmoid(step.shared_gate[thread]);
-  for (int i = thread; i < rows * kTileOut; i += threads)
-    if (i % kTileOut < outputs)
-      base[i] = step.add
-                    ? step.out[int64_t(i / kTileOut) * step.hidden + first_output + i % kTileOut]
-                    : 0.0f;
+  // What is added to, on its way meanwhile.
+  const int own_row = thread / kTileOut, own_output = thread % kTileOut;
+  float* out = step.out + int64_t(own_row) * step.hidden + first_output + own_output;
+  const bool owns = own_row < rows && own_output < outputs;
+  float sum = owns && step.add ? *out : 0.0f;
+  __syncthreads();
 
-  SlabInputs inputs{.rounded = mine.rounded,
-                    .units = mine.units,
-                    .users = mine.users,
-                    .count = 0,
-                    .rows = nullptr,
-                    .in = 0,
-                    .in_quads = false};
-  SlabRun run;
-  while (runs.next(run)) {
-    const bool is_shared = run.tiles == tiles;
-    inputs.rows = is_shared ? activations + int64_t(pairs) * step.width : activations;
-    inputs.in = is_shared ? step.shared_width : step.width;
-    inputs.in_quads = in_quads(inputs.rows, inputs.in);
-    __syncwarp();
-    if (is_shared) {
-      inputs.count = rows;
-      if (thread % kWarp < rows) mine.users[thread % kWarp] = thread % kWarp;
-    } else {
-      inputs.count = find_users(ids, pairs, runs.first_pair, rows, mine.users);
-    }
-    __syncwarp();
-    float* run_values = is_shared ? shared_values : values;
-    const int run_slabs = is_shared ? shared_slabs : slabs;
-    const auto values_of = [&](int i, int, int slab) {
-      return run_values + (mine.users[i] * run_slabs + slab) * kTileOut;
+  const auto put = [&](const SlabCursor& at, const auto& take) {
+    const ChosenExperts::Expert expert = chosen.experts[at.slot];
+    const auto values_of = [&](int user, int) {
+      const int pair = kOneRow ? at.slot : chosen.pairs[expert.first + user];
+      return values + (pair * slabs + at.slab) * kTileOut;
     };
-    if (run.tiles->units > 0)
-      take_run<kColumns>(ring, run, inputs, values_of);
+    if constexpr (kOneRow)
+      take(OneUser{at.slot}, values_of);
     else
-      take_float_run(run, outputs, inputs, values_of);
+      take(Users{expert.users, [&](int i) { return chosen.pairs[expert.first + i]; }}, values_of);
+  };
+  if (kInt4) {
+    walk.run([&](const Int4Words(&words)[1], const SlabCursor& at) {
+      put(at, [&](const auto& users, const auto& values_of) {
+        put_int4_values(words, inputs, at.slab, users, values_of);
+      });
+    });
+  } else {
+#pragma unroll 1
+    for (SlabCursor at(slabs); at.slot < experts; at.advance(slabs))
+      put(at, [&](const auto& users, const auto& values_of) {
+        put_values(tiles[at.slot], outputs, inputs, at.slab, users, values_of);
+      });
   }
+#pragma unroll 1
+  for (int slab = warp; slab < shared_slabs; slab += kWarps)
+    put_values(
+        shared_tile, outputs, shared_inputs, slab, Users{rows, [](int i) { return i; }},
+        [&](int row, int) { return shared_values + (row * shared_slabs + slab) * kTileOut; });
   __syncthreads();
 
   // Slabs in order, into the place of the first; then experts in order.
-  for (int i = thread; i < (pairs + (shared_slabs > 0 ? rows : 0)) * kTileOut; i += threads) {
+  for (int i = thread; i < (pairs + (shared_slabs > 0 ? rows : 0)) * kTileOut; i += kThreads) {
     const int user = i / kTileOut;
     float* column = user < pairs ? values + user * slabs * kTileOut
                                  : shared_values + (user - pairs) * shared_slabs * kTileOut;
@@ -277,77 +349,71 @@ __global__ void __launch_bounds__(kMostDownWarps* kWarp, kColumns == 1 ? 2 : 1)
     *column = sum_of_slabs(column, user < pairs ? slabs : shared_slabs);
   }
   __syncthreads();
-  for (int i = thread; i < rows * kTileOut; i += threads) {
-    const int row = i / kTileOut, output = i % kTileOut;
-    if (output >= outputs) continue;
-    float sum = base[i];
+  if (!owns) return;
 #pragma unroll 8
-    for (int pair = row * step.top_k; pair < (row + 1) * step.top_k; ++pair)
-      sum = fmaf(weights[pair], values[pair * slabs * kTileOut + output], sum);
-    if (shared_slabs > 0)
-      sum = fmaf(gates[row], shared_values[row * shared_slabs * kTileOut + output], sum);
-    step.out[int64_t(row) * step.hidden + first_output + output] = sum;
-  }
+  for (int pair = own_row * step.top_k; pair < (own_row + 1) * step.top_k; ++pair)
+    sum = fmaf(weights[pair], values[pair * slabs * kTileOut + own_output], sum);
+  if (shared_slabs > 0)
+    sum = fmaf(gates[own_row], shared_values[own_row * shared_slabs * kTileOut + own_output], sum);
+  *out = sum;
 }
 
-int tiles_of(int outputs) { return int(tile_count(outputs)); }
+static_assert(kThreads >= int(kFewRows) * kTileOut);
 
-// How the kernels are cut for a step.
-// Rings: deeper ones leave room for fewer blocks per multiprocessor, and were slower.
-constexpr int kGateUpSlots = 2;  // a slot is a unit of gate and one of up
-constexpr int kDownSlots = 4;
+// Bytes of gate and up, as far as formats are known.
+int64_t slab_units(const InputForms& forms) { return forms.int4_only ? 1 : 2; }
 
-struct FewRowsPlan {
-  int gate_up_warps = 6;
-  int down_warps = kMostDownWarps;
-};
-
-size_t gate_up_shared(const ExpertsStep& step, const FewRowsPlan& plan) {
-  return gate_up_shared(plan.gate_up_warps, 2 * kGateUpSlots, step.rows,
-                        int(slab_count(step.hidden)));
+GateUpShares gate_up_shares(const ExpertsStep& step, int multiprocessors, int most_bytes) {
+  const int64_t tiles = step.top_k > 0 ? tile_count(step.width) * step.rows * step.top_k : 0;
+  const int64_t shared_tiles = tile_count(step.shared_width);
+  const int64_t cost = tiles * slab_units(step.forms);
+  const int64_t shared_cost = shared_tiles * slab_units(step.shared_forms);
+  const int64_t most = int64_t(kBlocksPerMultiprocessor) * multiprocessors;
+  // Every block of the shared expert has equally many of its tiles.
+  const int64_t share =
+      std::max<int64_t>(1, most * shared_cost / std::max<int64_t>(1, cost + shared_cost));
+  const int64_t rounds = std::max<int64_t>(1, shared_tiles / share);
+  GateUpShares shares{};
+  shares.shared_blocks = int32_t((shared_tiles + rounds - 1) / rounds);
+  const int64_t blocks = std::min(tiles, std::max<int64_t>(1, most - shares.shared_blocks));
+  shares.blocks = int32_t(shares.shared_blocks + blocks);
+  // Room for all tiles of a block at once, if there is.
+  const int64_t per_block = blocks > 0 ? (tiles + blocks - 1) / blocks : 0;
+  shares.entries = int32_t(std::max<int64_t>(per_block, rounds * step.rows));
+  while (shares.entries > step.rows && gate_up_shared(step, shares.entries) > most_bytes)
+    --shares.entries;
+  return shares;
 }
 
-size_t down_shared(const ExpertsStep& step, const FewRowsPlan& plan) {
-  return size_t(DownLayout(plan.down_warps, kDownSlots, step.rows, step.top_k,
-                           int(slab_count(step.width)), int(slab_count(step.shared_width)))
-                    .end);
-}
-
-// Whether a plan exists: kernels in less shared memory have fewer warps.
-bool make_plan(const ExpertsStep& step, size_t most, FewRowsPlan& plan) {
-  plan = {};
-  while (plan.gate_up_warps > 1 && gate_up_shared(step, plan) > most) --plan.gate_up_warps;
-  while (plan.down_warps > kFewestDownWarps && down_shared(step, plan) > most) --plan.down_warps;
-  return gate_up_shared(step, plan) <= most && down_shared(step, plan) <= most;
-}
-
-template <int kColumns>
-void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, const FewRowsPlan& plan,
+template <bool kOneRow, bool kInt4>
+void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, int most_bytes,
                      float* activations) {
-  const bool has_shared = step.shared_width > 0;
-  const dim3 grid(unsigned(tiles_of(std::max(step.top_k > 0 ? step.width : 0, step.shared_width))),
-                  unsigned(step.rows * step.top_k + (has_shared ? 1 : 0)));
-  const auto gate_up = gate_up_kernel<kColumns, kGateUpSlots>;
-  allow_shared(gate_up, gate_up_shared(step, plan));
-  launch(launcher, grid, unsigned(plan.gate_up_warps * kWarp), gate_up_shared(step, plan), gate_up,
-         step, activations);
-  const auto down = down_kernel<kColumns, kDownSlots>;
-  allow_shared(down, down_shared(step, plan));
-  launch(launcher, unsigned(tiles_of(step.hidden)), unsigned(plan.down_warps * kWarp),
-         down_shared(step, plan), down, step, activations);
+  const GateUpShares shares = gate_up_shares(step, launcher.multiprocessors, most_bytes);
+  const auto gate_up = gate_up_kernel<kOneRow, kInt4>;
+  const auto gate_up_bytes = size_t(gate_up_shared(step, shares.entries));
+  allow_shared(gate_up, gate_up_bytes);
+  launch(launcher, unsigned(shares.blocks), kThreads, gate_up_bytes, gate_up, step, activations,
+         shares);
+  const auto down = down_kernel<kOneRow, kInt4>;
+  const auto down_bytes = size_t(DownLayout(step).end);
+  allow_shared(down, down_bytes);
+  launch(launcher, unsigned(tile_count(step.hidden)), kThreads, down_bytes, down, step,
+         activations);
 }
 
 }  // namespace
 
 void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* activations) {
-  const auto most = size_t(launcher.shared_bytes - 1024);  // some of it is declared in the kernels
-  FewRowsPlan plan;
+  constexpr int kDeclared = 16 << 10;  // in the kernels
+  const int most = launcher.shared_bytes - kDeclared;
   ExpertsStep part = step;
+  const auto fits = [&] {
+    return std::max(gate_up_shared(part, part.rows), DownLayout(part).end) <= most;
+  };
   part.rows = std::min(step.rows, int(kFewRows));
-  while (part.rows > 1 && !make_plan(part, most, plan)) part.rows = (part.rows + 1) / 2;
+  while (part.rows > 1 && !fits()) part.rows = (part.rows + 1) / 2;
+  check(fits(), "experts: a row needs more shared memory than ", most, " bytes");
   const int at_once = part.rows;
-  check(make_plan(part, most, plan), "experts: a row needs more shared memory than ", most,
-        " bytes");
   for (int first = 0; first < step.rows; first += at_once) {
     part = step;
     part.rows = std::min(at_once, step.rows - first);
@@ -356,10 +422,11 @@ void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* acti
     part.ids += int64_t(first) * step.top_k;
     part.weights += int64_t(first) * step.top_k;
     if (step.shared_width > 0) part.shared_gate += first;
-    if (part.rows <= kMmaRows)
-      launch_few_rows<1>(launcher, part, plan, activations);
-    else
-      launch_few_rows<2>(launcher, part, plan, activations);
+    const bool int4 = part.forms.int4_only && part.top_k > 0;
+    const auto run = part.rows == 1
+                         ? (int4 ? launch_few_rows<true, true> : launch_few_rows<true, false>)
+                         : (int4 ? launch_few_rows<false, true> : launch_few_rows<false, false>);
+    run(launcher, part, most, activations);
   }
 }
 

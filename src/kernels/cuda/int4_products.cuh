@@ -75,18 +75,15 @@ struct IntegerLanes {
 
 __device__ __forceinline__ void mma_bytes(int (&sums)[4], uint32_t a0, uint32_t a1, uint32_t a2,
                                           uint32_t a3, uint32_t b0, uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9}, {%0, %1, %2, %3};"
       : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// Of the lane's outputs, l / 4 and l / 4 + 8, from a slab's f16 [16]; the second for sums of 16
-// times the codes.
-__device__ __forceinline__ float2 int4_scales(const std::byte* scales) {
-  const float2 both = lane_scales(scales);
-  return make_float2(both.x, both.y * (1.0f / 16));
+// Those of a lane's outputs, l / 4 and l / 4 + 8; the second for sums of 16 times the codes.
+__device__ __forceinline__ float2 int4_scales(float2 scales) {
+  return make_float2(scales.x, scales.y * (1.0f / 16));
 }
 
 // A slab's share in outputs l / 4 and l / 4 + 8 of one row, whose columns are the lane's of the
@@ -95,15 +92,18 @@ __device__ __forceinline__ float2 int4_slab_values(const uint32_t (&words)[Int4S
                                                    const uint4 (&x)[2], float2 scales,
                                                    const IntegerSlab& row) {
   constexpr uint32_t kLow = 0x0f0f0f0f, kHigh = 0xf0f0f0f0;  // 16 times the code, output + 8
-  int sums[4] = {};
+  int sums[2][4] = {};  // of halves: an instruction waits for the one whose sums it adds to
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const uint32_t* w = words + half * 4;
-    mma_bytes(sums, w[0] & kLow, w[0] & kHigh, w[1] & kLow, w[1] & kHigh, x[half].x, x[half].y);
-    mma_bytes(sums, w[2] & kLow, w[2] & kHigh, w[3] & kLow, w[3] & kHigh, x[half].z, x[half].w);
-  }
-  const int low = sums[0] * 256 + sums[1] - 8 * row.sum;
-  const int high = sums[2] * 256 + sums[3] - 128 * row.sum;
+  for (int step = 0; step < 4; step += 2)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t* w = words + half * 4 + step;
+      mma_bytes(sums[half], w[0] & kLow, w[0] & kHigh, w[1] & kLow, w[1] & kHigh,
+                step == 0 ? x[half].x : x[half].z, step == 0 ? x[half].y : x[half].w);
+    }
+  const auto both = [&](int i) { return sums[0][i] + sums[1][i]; };
+  const int low = both(0) * 256 + both(1) - 8 * row.sum;
+  const int high = both(2) * 256 + both(3) - 128 * row.sum;
   return make_float2(__fmul_rn(__int2float_rn(low), __fmul_rn(scales.x, row.unit)),
                      __fmul_rn(__int2float_rn(high), __fmul_rn(scales.y, row.unit)));
 }
@@ -115,7 +115,7 @@ __device__ __forceinline__ void add_int4_slab(float2 (&totals)[kTiles], const st
                                               const IntegerLanes<kTiles>& lanes) {
   uint32_t words[Int4Slab::kWords];
   load_lane_words(slab, 0, words);
-  const float2 scales = int4_scales(slab + slab_bytes(WeightFormat::int4_group));
+  const float2 scales = int4_scales(lane_scales(slab + slab_bytes(WeightFormat::int4_group)));
 #pragma unroll
   for (int t = 0; t < kTiles; ++t) {
     uint4 x[2];

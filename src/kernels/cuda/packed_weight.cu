@@ -76,7 +76,8 @@ __global__ void pack_int4_scales_kernel(Part part, int64_t count) {
   if (index >= count) return;
   const int64_t per_tile = part.slabs_per_tile * (kSlabIn / part.group);
   const int64_t group = index / kTileOut % per_tile;
-  const int64_t output = index / kTileOut / per_tile * kTileOut + index % kTileOut;
+  const int place = int(index % kTileOut);
+  const int64_t output = index / kTileOut / per_tile * kTileOut + place / 2 + place % 2 * 8;
   const int64_t groups = part.in / part.group;
   const bool exists = output < part.outputs && group < groups;
   part.packed_scales[index] = exists ? part.scales[output * groups + group] : uint16_t(0);

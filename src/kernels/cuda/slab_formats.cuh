@@ -60,11 +60,13 @@ __device__ __forceinline__ void add_scaled(Sums& totals, const Sums& sums, float
   totals.v[3] = __fmaf_rn(sums.v[3], __fmul_rn(scales.y, units.y), totals.v[3]);
 }
 
-// int4: scales of a lane's outputs from those of a group, f16 [16].
+// int4: scales of a lane's outputs from those of a group, f16 [16], or from the lane's word of
+// them.
+__device__ __forceinline__ float2 lane_scales(uint32_t word) {
+  return __half22float2(bits_half2(word));
+}
 __device__ __forceinline__ float2 lane_scales(const std::byte* group_scales) {
-  const auto* scales = reinterpret_cast<const __half*>(group_scales);
-  const int output = int(threadIdx.x) % kWarp / 4;
-  return make_float2(__half2float(scales[output]), __half2float(scales[output + 8]));
+  return lane_scales(reinterpret_cast<const uint32_t*>(group_scales)[int(threadIdx.x) % kWarp / 4]);
 }
 
 }  // namespace slip

@@ -21,7 +21,7 @@ __device__ inline float slab_value(const DeviceWeight& table, int64_t output, in
     const int64_t groups = kSlabIn / table.group;
     const int64_t group = (tile * slabs + slab) * groups + input % kSlabIn / table.group;
     const auto* scales = static_cast<const __half*>(table.scales);
-    return float(code - 8) * __half2float(scales[group * kTileOut + output % kTileOut]);
+    return float(code - 8) * __half2float(scales[group * kTileOut + output % 8 * 2 + upper]);
   }
   const int code = bytes[(step / 2 * kWarp + lane) * 16 + step % 2 * 8 + (upper ? 4 : 0) + within];
   const auto* scales = static_cast<const float*>(table.scales);

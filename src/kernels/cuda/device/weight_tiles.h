@@ -13,7 +13,8 @@
 //   int8, fp8   4 pieces; 64-bit word s of the lane (half s % 2 of piece s / 2) holds step s: bytes
 //          0..3 are output l / 4, inputs 0..3; bytes 4..7 output l / 4 + 8
 // Behind all slabs, at a multiple of 256 bytes:
-//   int4   f16 scales [out/16][in/128][128 / group][16 outputs]
+//   int4   f16 scales [out/16][in/128][128 / group][16 outputs in the order 0 8 1 9 ...], so that
+//          a lane's two are one word
 //   int8   f32 scales [out rounded up to 16]
 //   fp8    f32 scales [ceil(out/128)][ceil(in/128)], as in the plain layout
 //

@@ -1,0 +1,248 @@
+// Values of slabs in steps of few rows: weights go from memory to registers, straight to the tensor
+// cores; activations lie in shared memory, rounded once by the block.
+#pragma once
+
+#include "kernels/cuda/expert_slabs.cuh"
+#include "kernels/cuda/int4_products.cuh"
+
+namespace slip {
+
+// Rows of activations in shared memory, in the forms that their weights need.
+struct RoundedInputs {
+  std::byte* integers;         // [rows][slabs], each as round_to_integers() leaves a single row's
+  IntegerSlab* integer_units;  // [rows][slabs]
+  std::byte* halves;           // the same of round_slab()
+  float* half_units;
+  const float* rows;  // as they are
+  int in, slabs;
+  InputForms forms;
+
+  static constexpr int kSlabBytes = slab_input_bytes(1);
+
+  __host__ __device__ static int bytes(int rows, int slabs, const InputForms& forms) {
+    const int each = (forms.integers ? kSlabBytes + int(sizeof(IntegerSlab)) : 0) +
+                     (forms.halves ? kSlabBytes + int(sizeof(float)) : 0);
+    return (rows * slabs * each + 15) / 16 * 16;
+  }
+
+  __device__ RoundedInputs(std::byte* memory, const float* from, int count, int dim,
+                           const InputForms& which)
+      : rows(from), in(dim), slabs(slabs_of(dim)), forms(which) {
+    const int all = count * slabs;
+    integers = memory;
+    halves = integers + (forms.integers ? all * kSlabBytes : 0);
+    integer_units = reinterpret_cast<IntegerSlab*>(halves + (forms.halves ? all * kSlabBytes : 0));
+    half_units = reinterpret_cast<float*>(integer_units + (forms.integers ? all : 0));
+  }
+
+  __device__ int place(int row, int slab) const { return row * slabs + slab; }
+
+  // Rounds `count` rows: the share of warp `warp` of `warps`.
+  __device__ __forceinline__ void round(int count, int warp, int warps) const {
+    if (forms.integers)
+      for_slabs(count, warp, warps, [&](int item, float4 x) {
+        const IntegerSlab unit = round_to_integers(x, 0, 1, integers + item * kSlabBytes);
+        if (threadIdx.x % kWarp == 0) integer_units[item] = unit;
+      });
+    if (forms.halves)
+      for_slabs(count, warp, warps, [&](int item, float4 x) {
+        const float unit = round_slab(x, 0, 1, halves + item * kSlabBytes);
+        if (threadIdx.x % kWarp == 0) half_units[item] = unit;
+      });
+  }
+
+ private:
+  template <class F>
+  __device__ __forceinline__ void for_slabs(int count, int warp, int warps, const F& f) const {
+    constexpr int kAtOnce = 2;  // whose loads are on their way
+    const bool quads = in_quads(rows, in);
+    const int items = count * slabs;
+#pragma unroll 1
+    for (int begin = warp; begin < items; begin += warps * kAtOnce) {
+      float4 x[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int item = min(begin + i * warps, items - 1), row = item / slabs;
+        x[i] = lane_inputs(rows + int64_t(row) * in, item - row * slabs, in, quads);
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        if (begin + i * warps < items) f(begin + i * warps, x[i]);
+    }
+  }
+};
+
+// Rows that meet a weight. Those of one row cost no look-up.
+struct OneUser {
+  int at;
+  __device__ static constexpr int count() { return 1; }
+  __device__ int row(int) const { return at; }
+};
+template <class RowOf>
+struct Users {
+  int n;
+  RowOf row_of;
+  __device__ int count() const { return n; }
+  __device__ int row(int i) const { return row_of(i); }
+};
+template <class RowOf>
+Users(int, RowOf) -> Users<RowOf>;
+
+// A lane's part of a slab of int4 in one group.
+struct Int4Words {
+  uint4 halves[2];
+  uint32_t scales;
+};
+
+__device__ __forceinline__ Int4Words load_int4(const WeightTile& tile, int slab) {
+  const int lane = int(threadIdx.x) % kWarp;
+  const std::byte* values = tile.values + slab * kUnitBytes + lane * 16;
+  const std::byte* scales = tile.scales + slab * (kTileOut * 2) + lane / 4 * 4;
+  return {{load_stream(values), load_stream(values + kPieceBytes)},
+          __ldg(reinterpret_cast<const uint32_t*>(scales))};
+}
+
+// Slab `slab` of kTiles weights that meet the same rows. The value of output o of tile t for user i
+// goes to values_of(i, t)[o].
+template <int kTiles, class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_int4_values(const Int4Words (&tiles)[kTiles],
+                                                const RoundedInputs& inputs, int slab,
+                                                const UserRows& users, const ValuesOf& values_of) {
+  const int lane = int(threadIdx.x) % kWarp;
+#pragma unroll 1
+  for (int first = 0; first < users.count(); first += kIntegerRows) {
+    const int column_user = min(first + lane / 8, users.count() - 1);
+    const std::byte* from = inputs.integers +
+                            inputs.place(users.row(column_user), slab) * inputs.kSlabBytes +
+                            integer_offset(0, lane / 4 % 2, lane % 4, 1);
+    const uint4 x[2] = {*reinterpret_cast<const uint4*>(from),
+                        *reinterpret_cast<const uint4*>(from + integer_offset(1, 0, 0, 1))};
+    const int user = min(first + lane % 4, users.count() - 1);
+    const IntegerSlab unit = inputs.integer_units[inputs.place(users.row(user), slab)];
+    float2 values[kTiles];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      const uint4 low = tiles[t].halves[0], high = tiles[t].halves[1];
+      const uint32_t words[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+      values[t] = int4_slab_values(words, x, int4_scales(lane_scales(tiles[t].scales)), unit);
+    }
+    if (first + lane % 4 >= users.count()) continue;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) {
+      float* place = values_of(user, t) + lane / 4;
+      place[0] = values[t].x;
+      place[8] = values[t].y;
+    }
+  }
+}
+
+// The same of one weight in slabs of any other kind.
+template <class Slab, int kPairsPerGroup, class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_half_values(const WeightTile& tile, const RoundedInputs& inputs,
+                                                int slab, const UserRows& users,
+                                                const ValuesOf& values_of) {
+  const int lane = int(threadIdx.x) % kWarp;
+  const std::byte* values = tile.values + slab * slab_bytes(Slab::kFormat) + lane * 16;
+  const std::byte* scales = tile.scales + slab * tile.scale_stride * 4;
+  uint32_t words[Slab::kWords];
+#pragma unroll
+  for (int i = 0; i < Slab::kWords; i += 4) {
+    const uint4 four = load_stream(values + i / 4 * kPieceBytes);
+    words[i] = four.x;
+    words[i + 1] = four.y;
+    words[i + 2] = four.z;
+    words[i + 3] = four.w;
+  }
+#pragma unroll 1
+  for (int first = 0; first < users.count(); first += kMmaRows) {
+    const int column_user = min(first + lane / 4, users.count() - 1);
+    const std::byte* from = inputs.halves +
+                            inputs.place(users.row(column_user), slab) * inputs.kSlabBytes +
+                            slab_offset(0, 0, lane % 4, 1);
+    Sums sums;
+    float totals[4] = {};
+#pragma unroll
+    for (int pair = 0; pair < kStepsPerSlab / 2; ++pair) {
+      const uint4 x = *reinterpret_cast<const uint4*>(from + slab_offset(pair, 0, 0, 1));
+      mma(sums, Slab::fragment(words, 2 * pair), x.x, x.y);
+      mma(sums, Slab::fragment(words, 2 * pair + 1), x.z, x.w);
+      if ((pair + 1) % kPairsPerGroup == 0)
+        close_group(totals, sums, slab_scales<Slab>(scales, pair / kPairsPerGroup));
+    }
+#pragma unroll
+    for (int next = 0; next < 2; ++next) {
+      const int user = first + lane % 4 * 2 + next;
+      if (user >= users.count()) continue;
+      const float unit = inputs.half_units[inputs.place(users.row(user), slab)];
+      float* place = values_of(user, 0) + lane / 4;
+      place[0] = totals[next] * unit;
+      place[8] = totals[2 + next] * unit;
+    }
+  }
+}
+
+// The same of floats, without rounding; `outputs` of the 16 exist.
+template <class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_float_values(const WeightTile& tile, int outputs,
+                                                 const RoundedInputs& inputs, int slab,
+                                                 const UserRows& users, const ValuesOf& values_of) {
+  constexpr int kAtOnce = 4;
+  const bool quads = in_quads(inputs.rows, inputs.in);
+#pragma unroll 1
+  for (int first = 0; first < outputs; first += kAtOnce) {
+    float4 w[kAtOnce];
+#pragma unroll
+    for (int o = 0; o < kAtOnce; ++o)
+      w[o] = lane_floats(tile, min(first + o, outputs - 1), slab, inputs.in);
+    for (int i = 0; i < users.count(); ++i) {
+      const float* row = inputs.rows + int64_t(users.row(i)) * inputs.in;
+      const float4 x = lane_inputs(row, slab, inputs.in, quads);
+#pragma unroll
+      for (int o = 0; o < kAtOnce; ++o) {
+        const float sum =
+            warp_sum(fmaf(w[o].w, x.w, fmaf(w[o].z, x.z, fmaf(w[o].y, x.y, w[o].x * x.x))));
+        if (threadIdx.x % kWarp == 0) values_of(i, 0)[first + o] = sum;
+      }
+    }
+  }
+}
+
+// The same of any weight.
+template <class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_values(const WeightTile& tile, int outputs,
+                                           const RoundedInputs& inputs, int slab,
+                                           const UserRows& users, const ValuesOf& values_of) {
+  switch (tile.format) {
+    case WeightFormat::int4_group:
+      if (tile.group == kSlabIn) {
+        const Int4Words words[1] = {load_int4(tile, slab)};
+        return put_int4_values(words, inputs, slab, users, values_of);
+      }
+      if (tile.group == 64)
+        return put_half_values<Int4Slab, 2>(tile, inputs, slab, users, values_of);
+      return put_half_values<Int4Slab, 1>(tile, inputs, slab, users, values_of);
+    case WeightFormat::int8_row:
+      return put_half_values<Int8Slab, 4>(tile, inputs, slab, users, values_of);
+    case WeightFormat::fp8_block:
+      return put_half_values<Fp8Slab, 4>(tile, inputs, slab, users, values_of);
+    default: return put_float_values(tile, outputs, inputs, slab, users, values_of);
+  }
+}
+
+// Asks for all slabs of a tile to be brought closer, with the whole block.
+__device__ __forceinline__ void prefetch_tile(const WeightTile& tile, int slabs) {
+  constexpr int kLine = 128;
+  const int bytes = slabs * tile.units * kUnitBytes;  // none of floats
+  for (int at = int(threadIdx.x) * kLine; at < bytes; at += int(blockDim.x) * kLine)
+    prefetch_line(tile.values + at);
+}
+
+// values[0], values[kTileOut], ...: added in this order.
+__device__ __forceinline__ float sum_of_slabs(const float* values, int slabs) {
+  float sum = 0;
+#pragma unroll 8
+  for (int slab = 0; slab < slabs; ++slab) sum += values[slab * kTileOut];
+  return sum;
+}
+
+}  // namespace slip
