@@ -34,13 +34,15 @@ ExpertWeight expert_weight(const Weight& weight);
 // slabs as f16, floats as they are.
 struct InputForms {
   bool integers = false, halves = false;
-  bool int4_only = true;  // all weights are int4 in groups of 128
+  bool int4 = true;         // all weights are int4 in groups of 128,
+  bool int4_or_fp8 = true;  // or fp8
 
   void add(const ExpertWeight& weight) {
-    const bool int4 = weight.format == WeightFormat::int4_group && weight.group == kSlabIn;
-    integers |= int4;
-    halves |= !int4 && in_slabs(weight.format);
-    int4_only &= int4;
+    const bool is_int4 = weight.format == WeightFormat::int4_group && weight.group == kSlabIn;
+    integers |= is_int4;
+    halves |= !is_int4 && in_slabs(weight.format);
+    int4 &= is_int4;
+    int4_or_fp8 &= is_int4 || weight.format == WeightFormat::fp8_block;
   }
 };
 

@@ -12,17 +12,11 @@
 namespace slip {
 namespace {
 
-#ifndef VW
-#define VW 8
-#define VG 3
-#define VD 4
-#endif
-constexpr int kWarps = VW;
+constexpr int kWarps = 16;  // of a block; one block per multiprocessor
 constexpr int kThreads = kWarps * kWarp;
 static_assert(kThreads >= kMostPairs);
-constexpr int kBlocksPerMultiprocessor = 2;  // of gate_up_kernel(); a third one is down_kernel()'s
-constexpr int kGateUpAhead = VG;              // slabs of gate and up that a warp has asked for
-constexpr int kDownAhead = VD;
+constexpr int kAhead = 2;      // slabs of two tiles that a warp has asked for
+constexpr int kDownTiles = 2;  // of a block: activations are rounded once for both
 constexpr int kLineWeights = 128 / sizeof(ExpertWeight);  // of a table, in a line of cache
 
 // Slabs of several tiles, which the warps of a block take in turn.
@@ -44,9 +38,9 @@ struct SlabCursor {
   }
 };
 
-// Calls use(words, cursor) for every slab of the warp, of int4 in groups of 128. begin() may be
-// called long before use(), for instance before activations are there.
-template <int kAhead, int kTiles>
+// A warp's slabs of int4 in groups of 128. The first ones are asked for when it is made, which may
+// be before their activations are there.
+template <int kTiles>
 class Int4Walk {
  public:
   // tiles: [slots][kTiles]
@@ -56,6 +50,7 @@ class Int4Walk {
     for (int i = 0; i < kAhead; ++i) load(words_[i]);
   }
 
+  // Calls use(words, cursor) for each.
   template <class Use>
   __device__ __forceinline__ void run(const Use& use) {
     SlabCursor now(slabs_);
@@ -116,8 +111,8 @@ int gate_up_shared(const ExpertsStep& step, int entries) {
 }
 
 // activations = silu(gate x) * (up x), or GELU, of all chosen experts and the shared one.
-template <bool kOneRow, bool kInt4>
-__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
+template <bool kOneRow, bool kUsual>
+__global__ void __launch_bounds__(kThreads, 1)
     gate_up_kernel(const __grid_constant__ ExpertsStep step, float* activations,
                    GateUpShares shares) {
   extern __shared__ __align__(128) std::byte memory[];
@@ -138,8 +133,10 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
   // step.
   if (is_shared) {
     for (int tile = block; tile < tiles; tile += blocks) {
-      prefetch_tile(weight_tile(step.shared.gate, tile, step.hidden), slabs);
-      prefetch_tile(weight_tile(step.shared.up, tile, step.hidden), slabs);
+      for (const ExpertWeight& weight : {step.shared.gate, step.shared.up}) {
+        const WeightTile of = weight_tile(weight, tile, step.hidden);
+        prefetch_bytes(of.values, slabs * of.units * kUnitBytes, int(threadIdx.x), kThreads);
+      }
     }
   } else if (block == 0) {
     for (int i = int(threadIdx.x); i * kLineWeights < 3 * step.experts; i += kThreads)
@@ -190,7 +187,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
       const uint32_t slots = __ballot_sync(~0u, fits);
       if (lane == 0) batch.count = __popc(slots);
     } else if (done == 0) {
-      inputs.round(step.rows, warp - 1, kWarps - 1);
+      inputs.round<2>(step.rows, warp - 1, kWarps - 1);
     }
     __syncthreads();
     count = batch.count;
@@ -202,8 +199,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
         return values + (((slot.first_entry + user) * 2 + which) * slabs + at.slab) * kTileOut;
       });
     };
-    if (kInt4 && !is_shared) {
-      Int4Walk<kGateUpAhead, 2> walk(&batch.tiles[0][0], count, slabs);
+    if (kUsual && !is_shared) {
+      Int4Walk<2> walk(&batch.tiles[0][0], count, slabs);
       walk.run([&](const Int4Words(&words)[2], const SlabCursor& at) {
         put(at, [&](const auto&, const auto& users, const auto& values_of) {
           put_int4_values(words, inputs, at.slab, users, values_of);
@@ -216,8 +213,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
           const int outputs = min(kTileOut, width - slot.tile * kTileOut);
 #pragma unroll 1
           for (int which = 0; which < 2; ++which)
-            put_values(batch.tiles[at.slot][which], outputs, inputs, at.slab, users,
-                       [&](int user, int) { return values_of(user, which); });
+            put_values<kUsual>(batch.tiles[at.slot][which], outputs, inputs, at.slab, users,
+                               [&](int user, int) { return values_of(user, which); });
         });
     }
     __syncthreads();
@@ -231,7 +228,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
       const GateUpBatch::Slot& slot = batch.slots[at];
       const float* column =
           values + (entry * 2 + lane / kTileOut) * slabs * kTileOut + lane % kTileOut;
-      const float sum = sum_of_slabs(column, slabs);
+      const float sum = sum_of_slabs<kTileOut>(column, slabs);
       const float up = __shfl_down_sync(~0u, sum, kTileOut);
       const int user = entry - slot.first_entry;
       const int row = is_shared ? user : chosen.pairs[slot.first_user + user];
@@ -249,33 +246,33 @@ struct DownLayout {
 
   __host__ __device__ explicit DownLayout(const ExpertsStep& step) {
     const auto slabs_in = [](int in) { return (in + kSlabIn - 1) / kSlabIn; };
+    constexpr int kSlabValues = kDownTiles * kTileOut * int(sizeof(float));
     const int pairs = step.rows * step.top_k;
     const int slabs = slabs_in(step.width), shared_slabs = slabs_in(step.shared_width);
     shared_inputs = RoundedInputs::bytes(pairs, slabs, step.forms);
     values = shared_inputs + RoundedInputs::bytes(step.rows, shared_slabs, step.shared_forms);
-    shared_values = values + pairs * slabs * kTileOut * int(sizeof(float));
-    tiles = shared_values + step.rows * shared_slabs * kTileOut * int(sizeof(float));
-    tiles = (tiles + 15) / 16 * 16;
-    weights = tiles + (1 + pairs) * int(sizeof(WeightTile));
+    shared_values = values + pairs * slabs * kSlabValues;
+    tiles = shared_values + step.rows * shared_slabs * kSlabValues;
+    weights = tiles + (pairs + 1) * kDownTiles * int(sizeof(WeightTile));
     gates = weights + pairs * int(sizeof(float));
     end = gates + step.rows * int(sizeof(float));
   }
 };
 
-// out += weighted sum of down(activations). Block t: outputs 16 t .. 16 t + 15 of all rows and
+// out += weighted sum of down(activations). A block has some tiles of outputs of all rows and
 // experts, so that ranks can be summed in order; warps share all slabs evenly.
-template <bool kOneRow, bool kInt4>
-__global__ void __launch_bounds__(kThreads, 2)
+template <bool kOneRow, bool kUsual>
+__global__ void __launch_bounds__(kThreads, 1)
     down_kernel(const __grid_constant__ ExpertsStep step, const float* activations) {
   extern __shared__ __align__(128) std::byte memory[];
   __shared__ ChosenExperts chosen;
   const int thread = int(threadIdx.x), warp = thread / kWarp;
   const int rows = step.rows, pairs = rows * step.top_k;
   const int slabs = slabs_of(step.width), shared_slabs = slabs_of(step.shared_width);
-  const int tile = int(blockIdx.x), first_output = tile * kTileOut;
-  const int outputs = min(kTileOut, step.hidden - first_output);
+  const int first_output = int(blockIdx.x) * kDownTiles * kTileOut;
   const DownLayout layout(step);
-  auto* values = reinterpret_cast<float*>(memory + layout.values);  // [pairs][slabs][16]
+  // [users][slabs][outputs]
+  auto* values = reinterpret_cast<float*>(memory + layout.values);
   auto* shared_values = reinterpret_cast<float*>(memory + layout.shared_values);
   auto* tiles = reinterpret_cast<WeightTile*>(memory + layout.tiles);  // of experts, then shared
   auto* weights = reinterpret_cast<float*>(memory + layout.weights);
@@ -285,12 +282,19 @@ __global__ void __launch_bounds__(kThreads, 2)
   // before they let this one begin: weights can be on their way while activations are computed.
   const int experts = chosen.find(step);
   __syncthreads();
-  for (int i = thread; i < experts; i += kThreads)
-    tiles[i] = weight_tile(step.table[2 * step.experts + chosen.experts[i].id], tile, step.width);
-  const WeightTile shared_tile = weight_tile(step.shared.down, tile, step.shared_width);
+  const int last_tile = (step.hidden + kTileOut - 1) / kTileOut - 1;
+  for (int i = thread; i < (experts + 1) * kDownTiles; i += kThreads) {
+    const int expert = i / kDownTiles;
+    const int tile = min(int(blockIdx.x) * kDownTiles + i % kDownTiles, last_tile);
+    if (expert < experts)
+      tiles[i] =
+          weight_tile(step.table[2 * step.experts + chosen.experts[expert].id], tile, step.width);
+    else
+      tiles[i] = weight_tile(step.shared.down, tile, step.shared_width);
+  }
+  const WeightTile* shared_tiles = tiles + experts * kDownTiles;
   __syncthreads();
-  Int4Walk<kDownAhead, 1> walk(tiles, kInt4 ? experts : 0, slabs);
-  if (shared_slabs > 0) prefetch_tile(shared_tile, shared_slabs);
+  Int4Walk<kDownTiles> walk(tiles, kUsual ? experts : 0, slabs);
 
   wait_for_inputs();
   let_next_begin();
@@ -298,30 +302,29 @@ __global__ void __launch_bounds__(kThreads, 2)
   const RoundedInputs shared_inputs(memory + layout.shared_inputs,
                                     activations + int64_t(pairs) * step.width, rows,
                                     step.shared_width, step.shared_forms);
-  inputs.round(pairs, warp, kWarps);
-  if (shared_slabs > 0) shared_inputs.round(rows, kWarps - 1 - warp, kWarps);
+  inputs.round<5>(pairs, warp, kWarps);
+  if (shared_slabs > 0) shared_inputs.round<1>(rows, kWarps - 1 - warp, kWarps);
   for (int i = thread; i < pairs; i += kThreads) weights[i] = step.weights[i];
   if (shared_slabs > 0 && thread < rows) gates[thread] = sigmoid(step.shared_gate[thread]);
-  // What is added to, on its way meanwhile.
-  const int own_row = thread / kTileOut, own_output = thread % kTileOut;
-  float* out = step.out + int64_t(own_row) * step.hidden + first_output + own_output;
-  const bool owns = own_row < rows && own_output < outputs;
-  float sum = owns && step.add ? *out : 0.0f;
   __syncthreads();
 
+  const auto place = [](float* from, int slab) { return from + slab * kDownTiles * kTileOut; };
   const auto put = [&](const SlabCursor& at, const auto& take) {
     const ChosenExperts::Expert expert = chosen.experts[at.slot];
-    const auto values_of = [&](int user, int) {
+    const auto values_of = [&](int user, int t) {
       const int pair = kOneRow ? at.slot : chosen.pairs[expert.first + user];
-      return values + (pair * slabs + at.slab) * kTileOut;
+      return place(values, pair * slabs + at.slab) + t * kTileOut;
     };
     if constexpr (kOneRow)
       take(OneUser{at.slot}, values_of);
     else
       take(Users{expert.users, [&](int i) { return chosen.pairs[expert.first + i]; }}, values_of);
   };
-  if (kInt4) {
-    walk.run([&](const Int4Words(&words)[1], const SlabCursor& at) {
+  const auto outputs_of = [&](int t) {
+    return min(kTileOut, max(0, step.hidden - first_output - t * kTileOut));
+  };
+  if (kUsual) {
+    walk.run([&](const Int4Words(&words)[kDownTiles], const SlabCursor& at) {
       put(at, [&](const auto& users, const auto& values_of) {
         put_int4_values(words, inputs, at.slab, users, values_of);
       });
@@ -330,45 +333,56 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll 1
     for (SlabCursor at(slabs); at.slot < experts; at.advance(slabs))
       put(at, [&](const auto& users, const auto& values_of) {
-        put_values(tiles[at.slot], outputs, inputs, at.slab, users, values_of);
+#pragma unroll 1
+        for (int t = 0; t < kDownTiles; ++t)
+          put_values<false>(tiles[at.slot * kDownTiles + t], outputs_of(t), inputs, at.slab, users,
+                            [&](int user, int) { return values_of(user, t); });
       });
   }
 #pragma unroll 1
-  for (int slab = warp; slab < shared_slabs; slab += kWarps)
-    put_values(
-        shared_tile, outputs, shared_inputs, slab, Users{rows, [](int i) { return i; }},
-        [&](int row, int) { return shared_values + (row * shared_slabs + slab) * kTileOut; });
+  for (int i = warp; i < shared_slabs * kDownTiles; i += kWarps) {
+    const int slab = i / kDownTiles, t = i % kDownTiles;
+    put_values<kUsual>(shared_tiles[t], outputs_of(t), shared_inputs, slab,
+                       Users{rows, [](int row) { return row; }}, [&](int row, int) {
+                         return place(shared_values, row * shared_slabs + slab) + t * kTileOut;
+                       });
+  }
   __syncthreads();
 
   // Slabs in order, into the place of the first; then experts in order.
-  for (int i = thread; i < (pairs + (shared_slabs > 0 ? rows : 0)) * kTileOut; i += kThreads) {
-    const int user = i / kTileOut;
-    float* column = user < pairs ? values + user * slabs * kTileOut
-                                 : shared_values + (user - pairs) * shared_slabs * kTileOut;
-    column += i % kTileOut;
-    *column = sum_of_slabs(column, user < pairs ? slabs : shared_slabs);
+  constexpr int kOutputs = kDownTiles * kTileOut;
+  const int users = pairs + (shared_slabs > 0 ? rows : 0);
+  for (int i = thread; i < users * kOutputs; i += kThreads) {
+    const int user = i / kOutputs;
+    float* column = user < pairs ? place(values, user * slabs)
+                                 : place(shared_values, (user - pairs) * shared_slabs);
+    column += i % kOutputs;
+    *column = sum_of_slabs<kOutputs>(column, user < pairs ? slabs : shared_slabs);
   }
   __syncthreads();
-  if (!owns) return;
+  for (int i = thread; i < rows * kOutputs; i += kThreads) {
+    const int row = i / kOutputs, output = i % kOutputs;
+    if (first_output + output >= step.hidden) continue;
+    float* out = step.out + int64_t(row) * step.hidden + first_output + output;
+    float sum = step.add ? *out : 0.0f;
 #pragma unroll 8
-  for (int pair = own_row * step.top_k; pair < (own_row + 1) * step.top_k; ++pair)
-    sum = fmaf(weights[pair], values[pair * slabs * kTileOut + own_output], sum);
-  if (shared_slabs > 0)
-    sum = fmaf(gates[own_row], shared_values[own_row * shared_slabs * kTileOut + own_output], sum);
-  *out = sum;
+    for (int pair = row * step.top_k; pair < (row + 1) * step.top_k; ++pair)
+      sum = fmaf(weights[pair], place(values, pair * slabs)[output], sum);
+    if (shared_slabs > 0)
+      sum = fmaf(gates[row], place(shared_values, row * shared_slabs)[output], sum);
+    *out = sum;
+  }
 }
 
-static_assert(kThreads >= int(kFewRows) * kTileOut);
-
 // Bytes of gate and up, as far as formats are known.
-int64_t slab_units(const InputForms& forms) { return forms.int4_only ? 1 : 2; }
+int64_t slab_units(const InputForms& forms) { return forms.int4 ? 1 : 2; }
 
 GateUpShares gate_up_shares(const ExpertsStep& step, int multiprocessors, int most_bytes) {
   const int64_t tiles = step.top_k > 0 ? tile_count(step.width) * step.rows * step.top_k : 0;
   const int64_t shared_tiles = tile_count(step.shared_width);
   const int64_t cost = tiles * slab_units(step.forms);
   const int64_t shared_cost = shared_tiles * slab_units(step.shared_forms);
-  const int64_t most = int64_t(kBlocksPerMultiprocessor) * multiprocessors;
+  const int64_t most = multiprocessors;
   // Every block of the shared expert has equally many of its tiles.
   const int64_t share =
       std::max<int64_t>(1, most * shared_cost / std::max<int64_t>(1, cost + shared_cost));
@@ -385,20 +399,20 @@ GateUpShares gate_up_shares(const ExpertsStep& step, int multiprocessors, int mo
   return shares;
 }
 
-template <bool kOneRow, bool kInt4>
+template <bool kOneRow, bool kUsual>
 void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, int most_bytes,
                      float* activations) {
   const GateUpShares shares = gate_up_shares(step, launcher.multiprocessors, most_bytes);
-  const auto gate_up = gate_up_kernel<kOneRow, kInt4>;
+  const auto gate_up = gate_up_kernel<kOneRow, kUsual>;
   const auto gate_up_bytes = size_t(gate_up_shared(step, shares.entries));
   allow_shared(gate_up, gate_up_bytes);
   launch(launcher, unsigned(shares.blocks), kThreads, gate_up_bytes, gate_up, step, activations,
          shares);
-  const auto down = down_kernel<kOneRow, kInt4>;
+  const auto down = down_kernel<kOneRow, kUsual>;
   const auto down_bytes = size_t(DownLayout(step).end);
   allow_shared(down, down_bytes);
-  launch(launcher, unsigned(tile_count(step.hidden)), kThreads, down_bytes, down, step,
-         activations);
+  launch(launcher, unsigned((tile_count(step.hidden) + kDownTiles - 1) / kDownTiles), kThreads,
+         down_bytes, down, step, activations);
 }
 
 }  // namespace
@@ -422,10 +436,12 @@ void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* acti
     part.ids += int64_t(first) * step.top_k;
     part.weights += int64_t(first) * step.top_k;
     if (step.shared_width > 0) part.shared_gate += first;
-    const bool int4 = part.forms.int4_only && part.top_k > 0;
+    // As published files have them, with or without the hybrid's shared expert.
+    const bool usual = part.top_k > 0 && part.forms.int4 &&
+                       (part.shared_width == 0 || part.shared_forms.int4_or_fp8);
     const auto run = part.rows == 1
-                         ? (int4 ? launch_few_rows<true, true> : launch_few_rows<true, false>)
-                         : (int4 ? launch_few_rows<false, true> : launch_few_rows<false, false>);
+                         ? (usual ? launch_few_rows<true, true> : launch_few_rows<true, false>)
+                         : (usual ? launch_few_rows<false, true> : launch_few_rows<false, false>);
     run(launcher, part, most, activations);
   }
 }

@@ -37,24 +37,24 @@ struct RoundedInputs {
 
   __device__ int place(int row, int slab) const { return row * slabs + slab; }
 
-  // Rounds `count` rows: the share of warp `warp` of `warps`.
+  // Rounds `count` rows: the share of warp `warp` of `warps`, kAtOnce slabs on their way at a time.
+  template <int kAtOnce>
   __device__ __forceinline__ void round(int count, int warp, int warps) const {
     if (forms.integers)
-      for_slabs(count, warp, warps, [&](int item, float4 x) {
+      for_slabs<kAtOnce>(count, warp, warps, [&](int item, float4 x) {
         const IntegerSlab unit = round_to_integers(x, 0, 1, integers + item * kSlabBytes);
         if (threadIdx.x % kWarp == 0) integer_units[item] = unit;
       });
     if (forms.halves)
-      for_slabs(count, warp, warps, [&](int item, float4 x) {
+      for_slabs<kAtOnce>(count, warp, warps, [&](int item, float4 x) {
         const float unit = round_slab(x, 0, 1, halves + item * kSlabBytes);
         if (threadIdx.x % kWarp == 0) half_units[item] = unit;
       });
   }
 
  private:
-  template <class F>
+  template <int kAtOnce, class F>
   __device__ __forceinline__ void for_slabs(int count, int warp, int warps, const F& f) const {
-    constexpr int kAtOnce = 2;  // whose loads are on their way
     const bool quads = in_quads(rows, in);
     const int items = count * slabs;
 #pragma unroll 1
@@ -207,41 +207,40 @@ __device__ __forceinline__ void put_float_values(const WeightTile& tile, int out
   }
 }
 
-// The same of any weight.
-template <class UserRows, class ValuesOf>
+// The same of any weight; if `kUsual`, of one in fp8 or in int4 with groups of 128: code for more
+// would take registers from the loops beside it.
+template <bool kUsual, class UserRows, class ValuesOf>
 __device__ __forceinline__ void put_values(const WeightTile& tile, int outputs,
                                            const RoundedInputs& inputs, int slab,
                                            const UserRows& users, const ValuesOf& values_of) {
-  switch (tile.format) {
-    case WeightFormat::int4_group:
-      if (tile.group == kSlabIn) {
-        const Int4Words words[1] = {load_int4(tile, slab)};
-        return put_int4_values(words, inputs, slab, users, values_of);
-      }
-      if (tile.group == 64)
-        return put_half_values<Int4Slab, 2>(tile, inputs, slab, users, values_of);
-      return put_half_values<Int4Slab, 1>(tile, inputs, slab, users, values_of);
-    case WeightFormat::int8_row:
-      return put_half_values<Int8Slab, 4>(tile, inputs, slab, users, values_of);
-    case WeightFormat::fp8_block:
-      return put_half_values<Fp8Slab, 4>(tile, inputs, slab, users, values_of);
-    default: return put_float_values(tile, outputs, inputs, slab, users, values_of);
+  if (tile.format == WeightFormat::fp8_block)
+    return put_half_values<Fp8Slab, 4>(tile, inputs, slab, users, values_of);
+  if (kUsual || (tile.format == WeightFormat::int4_group && tile.group == kSlabIn)) {
+    const Int4Words words[1] = {load_int4(tile, slab)};
+    return put_int4_values(words, inputs, slab, users, values_of);
   }
+  if (tile.format == WeightFormat::int8_row)
+    return put_half_values<Int8Slab, 4>(tile, inputs, slab, users, values_of);
+  if (tile.format != WeightFormat::int4_group)
+    return put_float_values(tile, outputs, inputs, slab, users, values_of);
+  if (tile.group == 64) return put_half_values<Int4Slab, 2>(tile, inputs, slab, users, values_of);
+  return put_half_values<Int4Slab, 1>(tile, inputs, slab, users, values_of);
 }
 
-// Asks for all slabs of a tile to be brought closer, with the whole block.
-__device__ __forceinline__ void prefetch_tile(const WeightTile& tile, int slabs) {
+// Asks for `bytes` to be brought closer; thread `thread` of `threads` that share the work.
+__device__ __forceinline__ void prefetch_bytes(const std::byte* from, int64_t bytes, int thread,
+                                               int threads) {
   constexpr int kLine = 128;
-  const int bytes = slabs * tile.units * kUnitBytes;  // none of floats
-  for (int at = int(threadIdx.x) * kLine; at < bytes; at += int(blockDim.x) * kLine)
-    prefetch_line(tile.values + at);
+  for (int64_t at = int64_t(thread) * kLine; at < bytes; at += int64_t(threads) * kLine)
+    prefetch_line(from + at);
 }
 
-// values[0], values[kTileOut], ...: added in this order.
+// values[0], values[kStride], ...: added in this order.
+template <int kStride>
 __device__ __forceinline__ float sum_of_slabs(const float* values, int slabs) {
   float sum = 0;
 #pragma unroll 8
-  for (int slab = 0; slab < slabs; ++slab) sum += values[slab * kTileOut];
+  for (int slab = 0; slab < slabs; ++slab) sum += values[slab * kStride];
   return sum;
 }
 
