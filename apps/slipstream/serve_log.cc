@@ -26,14 +26,10 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
-// Paths are the client's to choose: one line, and not a long one.
+// Paths are the client's to choose.
 std::string shown_path(const std::string& path) {
   constexpr size_t kLongest = 200;
-  std::string text;
-  append_lossy_utf8(std::string_view(path).substr(0, kLongest), text);
-  for (char& byte : text)
-    if (static_cast<unsigned char>(byte) < ' ' || byte == 127) byte = '?';
-  return text;
+  return printable_line(path, kLongest);
 }
 
 double rate(const TokenUsage& usage) {
