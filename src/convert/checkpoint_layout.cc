@@ -23,6 +23,12 @@ TensorIndex index_of(const Checkpoint& checkpoint) {
   return index;
 }
 
+std::map<std::string, uint64_t> bytes_of_files(const TensorIndex& index) {
+  std::map<std::string, uint64_t> files;
+  for (const auto& [name, tensor] : index) files[tensor.file] += tensor.bytes;
+  return files;
+}
+
 std::string json_file_text(const JsonObject& object) { return dump_json(object, 2) + "\n"; }
 
 Result<std::vector<fs::path>> companion_files(const fs::path& folder,
