@@ -24,8 +24,12 @@ class ConvertCheck : public Verb {
   }
   Flags& flags() override { return flags_; }
 
+  Status settle() override {
+    if (model_.empty()) return error("MODEL is needed");
+    return {};
+  }
+
   Result<int> run() override {
-    if (model_.empty()) return error("MODEL is needed; see slipstream convert check --help");
     SLIP_TRY(const std::filesystem::path folder, locate_model(model_));
     SLIP_TRY(const Backend backend, make_backend({}));
     FolderReport report = check_folder(folder, *backend.ops);

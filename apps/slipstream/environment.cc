@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -103,24 +104,39 @@ Result<Isa> chosen_isa(const std::string& name) {
   return error("--isa ", name, ": this processor does not have it");
 }
 
-// "cuda" and "cuda:0" are the first device.
-int device_number(const std::string& device) {
-  const size_t colon = device.find(':');
-  return colon == std::string::npos ? 0 : std::atoi(device.c_str() + colon + 1);
+// "cuda" and "cuda:0" are the first device; nothing for what names no GPU.
+std::optional<int> gpu_number(std::string_view device) {
+  if (device == "cuda") return 0;
+  constexpr std::string_view kPrefix = "cuda:";
+  if (!device.starts_with(kPrefix)) return std::nullopt;
+  device.remove_prefix(kPrefix.size());
+  int number = -1;
+  const auto [end, failed] = std::from_chars(device.begin(), device.end(), number);
+  if (failed != std::errc() || end != device.end() || number < 0) return std::nullopt;
+  return number;
+}
+
+// Whether the machine has one, whatever state its driver is in.
+bool has_gpu() {
+  std::error_code ignored;
+  return std::filesystem::exists("/dev/nvidiactl", ignored);
 }
 
 // Whether the GPU was asked for, or nothing else was and there is one.
 Result<bool> add_cuda(const ModelFlags& flags, Backend& backend) {
-  const bool asked = flags.device.starts_with("cuda");
+  const std::optional<int> asked = gpu_number(flags.device);
   if (!asked && flags.device != "auto" && flags.device != "cpu")
     return error("--device is auto, cpu or cuda:N, not \"", flags.device, "\"");
   const bool cpu_only = flags.ops == "ref" || !flags.isa.empty() || flags.activations == "8";
   if (!asked && (flags.device == "cpu" || cpu_only)) return false;
   if (cpu_only) return error("--ops ref, --isa and --activations 8 are for --device cpu");
-  const int device = device_number(flags.device);
+  const int device = asked.value_or(0);
   Result<std::unique_ptr<Ops>> ops = make_cuda_ops(device);
   if (!ops.ok()) {
     if (asked) return ops.failure();
+    if (has_gpu())
+      std::fprintf(stderr, "note: the GPU of this machine is not used: %s\n",
+                   ops.failure().message.c_str());
     return false;
   }
   backend.ops = std::move(ops).value();
@@ -159,6 +175,14 @@ void ModelFlags::add_machine_to(Flags& flags) {
       "Bits of what meets integer weights on a CPU: 16 are as good as float, 8 are faster");
 }
 
+Status ModelFlags::take_positional(const std::string& word) {
+  if (word.empty()) return {};
+  if (!model.empty())
+    return error("the model is given twice: \"", word, "\" and --model \"", model, "\"");
+  model = word;
+  return {};
+}
+
 void ModelFlags::add_download_to(Flags& flags) {
   flags.option("--from-huggingface-repo", &repository, "REPO",
                "A model as org/name[@revision]; downloaded first if it is not in the cache");
@@ -175,12 +199,12 @@ Result<ModelSource> open_model(const std::filesystem::path& folder, const ModelF
   return ModelSource::open(folder, drafter);
 }
 
-Result<ModelSource> open_model_or_shape(const std::string& name) {
+Result<ModelSource> open_model_or_shape(const ModelFlags& flags) {
   const std::vector<std::string> shapes = ModelSource::shape_names();
-  if (std::find(shapes.begin(), shapes.end(), name) != shapes.end())
-    return ModelSource::synthetic(name);
-  SLIP_TRY(const std::filesystem::path folder, locate_model(name));
-  return ModelSource::open(folder);
+  if (std::find(shapes.begin(), shapes.end(), flags.model) != shapes.end())
+    return ModelSource::synthetic(flags.model);
+  SLIP_TRY(const std::filesystem::path folder, locate_model(flags.model));
+  return open_model(folder, flags);
 }
 
 std::vector<std::filesystem::path> hugging_face_caches() {
@@ -249,6 +273,17 @@ Result<Backend> make_backend(const ModelFlags& flags) {
   backend.description =
       cat("cpu (", name_of(backend.isa), "), ", threads, threads == 1 ? " thread" : " threads");
   return backend;
+}
+
+GpuState look_at_gpu() {
+  GpuState gpu{.there = has_gpu(), .description = {}, .why_not = {}};
+  const Result<std::unique_ptr<Ops>> ops = make_cuda_ops(0);
+  if (ops.ok()) {
+    gpu.description = describe_cuda_device(0);
+  } else {
+    gpu.why_not = ops.failure().message;
+  }
+  return gpu;
 }
 
 Result<std::optional<KvRecipe>> kv_choice(const std::string& name) {

@@ -38,6 +38,8 @@ struct ModelFlags {
   std::string shared_experts = "keep";  // keep, fp8, int8
 
   void add_to(Flags& flags);
+  // What stands on the command line without a flag; refuses it beside --model.
+  Status take_positional(const std::string& word);
   // All but the number formats, for verbs that choose those themselves.
   void add_machine_to(Flags& flags);
   // --from-huggingface-repo, for verbs that call fetch_model() of pull_model.h.
@@ -50,8 +52,8 @@ Result<std::filesystem::path> locate_model(const std::string& name);
 // The files in a folder that locate_model() found, and of the drafter that the flags name.
 Result<ModelSource> open_model(const std::filesystem::path& folder, const ModelFlags& flags);
 
-// The files of a model, or random weights where `name` is that of a published shape.
-Result<ModelSource> open_model_or_shape(const std::string& name);
+// The files of the model that the flags name, or random weights where that is a published shape.
+Result<ModelSource> open_model_or_shape(const ModelFlags& flags);
 
 // The Hugging Face cache folders that locate_model() looks through, in this order.
 std::vector<std::filesystem::path> hugging_face_caches();
@@ -80,6 +82,14 @@ struct Backend {
   std::string description;  // "cpu (AVX2), 2 threads"
 };
 Result<Backend> make_backend(const ModelFlags& flags);
+
+// What --device auto would find.
+struct GpuState {
+  bool there = false;       // the machine has one, whatever state its driver is in
+  std::string description;  // "cuda:0 (NVIDIA H200)"; empty: it cannot be used
+  std::string why_not;
+};
+GpuState look_at_gpu();
 
 // What --kv-cache says; nothing for `auto`.
 Result<std::optional<KvRecipe>> kv_choice(const std::string& name);

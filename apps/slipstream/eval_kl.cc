@@ -29,9 +29,13 @@ class EvalKl : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
+  Status settle() override {
     if (ids_.empty()) return error("--ids is needed");
     if (window_ < 2) return error("--window must be at least 2, not ", window_);
+    return {};
+  }
+
+  Result<int> run() override {
     SLIP_TRY(const std::vector<std::vector<int32_t>> lists, read_id_lists(ids_));
     const auto windows = windows_of(lists, window_);
     if (windows.empty()) return error(ids_, ": nothing to predict");

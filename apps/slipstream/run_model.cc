@@ -28,7 +28,7 @@ Result<TalkingModel> TalkingModel::open(const ModelFlags& flags) {
   const Stopwatch clock;
   SLIP_TRY(std::filesystem::path folder, locate_model(flags.model));
   SLIP_TRY(ModelSource source, open_model(folder, flags));
-  TalkingModel model(folder, std::move(source));
+  TalkingModel model(std::move(source));
   model.name_ = display_name(folder);
   SLIP_TRY(model.defaults_, read_generation_defaults(folder));
   if (Result<Tokenizer> tokenizer = Tokenizer::load(folder); tokenizer.ok()) {

@@ -284,6 +284,8 @@ TEST(Serve, ReadsAConfigFile) {
     EXPECT_THAT(server.log(), HasSubstr("up to 3 answers at once, 1024 positions each"));
     const std::string models = server.ask(get_request("/v1/models"));
     EXPECT_THAT(models, HasSubstr("small fry"));
+    EXPECT_THAT(models, HasSubstr("\"max_model_len\": 1024"));
+    EXPECT_THAT(models, HasSubstr("\"n_ctx_train\": 32768"));
     EXPECT_THAT(models, HasSubstr("tiny"));
   }
   // Flags win over the file.
@@ -308,6 +310,8 @@ TEST(Serve, SaysWhyItCannotStart) {
   const Finished too_large = run({"serve", "--memory", "1M", "--port", "0"});
   EXPECT_EQ(too_large.status, 1);
   EXPECT_EQ(run({"serve", "--tls-cert", "a.pem"}).status, 2);
+  EXPECT_EQ(run({"serve", "--max-body", "0"}).status, 2);
+  EXPECT_THAT(run({"serve", "minnow", "-m", "other"}).err, HasSubstr("given twice"));
 }
 
 // minnow with the largest numbers that bf16 has in its last norm: its logits are infinite.
