@@ -95,7 +95,7 @@ ApiStatus describe_server(ApiContext& context, const HttpRequest& /*request*/,
                                          {"presence_penalty", sampling.presence_penalty},
                                          {"frequency_penalty", sampling.frequency_penalty}}}}},
        {"model_alias", context.model.names[0]},
-       {"chat_template", context.model.template_text},
+       {"chat_template", context.model.chat_template ? context.model.chat_template->text() : ""},
        {"modalities", JsonObject{{"vision", false}, {"audio", false}}},
        {"build_info", "slipstream " + context.options.version}});
   return {};

@@ -55,7 +55,7 @@ bool is_header_list(std::string_view text) {
 HttpAnswer preflight(const HttpRequest& request) {
   const std::string_view asked = header(request, "access-control-request-headers");
   HttpAnswer answer{.status = 204, .content_type = ""};
-  answer.headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE"},
+  answer.headers = {{"Access-Control-Allow-Methods", "GET, POST"},
                     {"Access-Control-Max-Age", "600"}};
   if (!asked.empty() && is_header_list(asked))
     answer.headers.emplace_back("Access-Control-Allow-Headers", asked);

@@ -69,7 +69,7 @@ class ChatStream final : public AnswerWriter {
   }
 
   void begin() override {
-    reply_.begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+    reply_.begin(200, "text/event-stream");
     begun_ = true;
   }
 

@@ -83,7 +83,7 @@ class CompletionStream final : public AnswerWriter {
         offsets_(setup_.echoes.size()) {}
 
   void begin() override {
-    reply_.begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+    reply_.begin(200, "text/event-stream");
     begun_ = true;
     for (size_t i = 0; i < setup_.echoes.size(); ++i) {
       offsets_[i] = setup_.echoes[i].size();
