@@ -11,6 +11,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/ascii.h"
+
 namespace slip {
 namespace {
 
@@ -68,17 +70,11 @@ class Connection {
   int socket_ = -1;
 };
 
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char byte) { return char(std::tolower(byte)); });
-  return text;
-}
-
 // Undoes the framing of a body as its bytes come.
 class BodyReader {
  public:
   explicit BodyReader(const std::string& head) {
-    const std::string lower = lower_case(head);
+    const std::string lower = lower_ascii(head);
     chunked_ = lower.find("\r\ntransfer-encoding: chunked") != std::string::npos;
     if (const size_t at = lower.find("\r\ncontent-length:"); !chunked_ && at != std::string::npos)
       left_ = std::strtoull(lower.c_str() + at + 17, nullptr, 10);

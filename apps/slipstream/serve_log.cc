@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "numbers.h"
 #include "text/utf8.h"
 
 namespace slip {
@@ -17,12 +18,6 @@ std::string now() {
   char text[32];
   const size_t used = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
   std::snprintf(text + used, sizeof(text) - used, ".%03dZ", int(time.tv_nsec / 1'000'000));
-  return text;
-}
-
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f", digits, value);
   return text;
 }
 

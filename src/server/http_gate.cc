@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace slip {
 namespace {
 
@@ -13,9 +15,7 @@ std::string host_name(std::string_view host) {
     const std::string_view behind = host.substr(end + 1);
     if (behind.empty() || behind.starts_with(':')) return std::string(host.substr(1, end - 1));
   }
-  std::string name(host.substr(0, host.rfind(':')));
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char byte) { return byte >= 'A' && byte <= 'Z' ? char(byte + 32) : byte; });
+  std::string name = lower_ascii(host.substr(0, host.rfind(':')));
   if (name.ends_with('.')) name.pop_back();
   return name;
 }
