@@ -37,7 +37,7 @@ class HybridMaker {
 
   Result<HybridResult> run() {
     SLIP_TRY_STATUS(lay_out());
-    SLIP_TRY(result_.was_there, is_there());
+    result_.was_there = is_there();
     if (result_.was_there) return result_;
     SLIP_TRY(OutputFolder output, OutputFolder::open(request_.out, purpose()));
     SLIP_TRY_STATUS(check_room(output));
@@ -110,15 +110,8 @@ class HybridMaker {
   }
 
   // Whether an earlier run has made exactly this.
-  Result<bool> is_there() const {
-    std::error_code code;
-    if (!fs::is_directory(request_.out, code)) return false;
-    const auto same = [&](std::string_view name, const std::string& text) {
-      const Result<std::string> found = read_text_file(request_.out / name);
-      return found.ok() && found.value() == text;
-    };
-    return same("config.json", config_) && same(kIndexName, index_text(index_)) &&
-           verify(request_.out).ok();
+  bool is_there() const {
+    return is_described_by(request_.out, config_, index_) && verify(request_.out).ok();
   }
 
   Status check_room(const OutputFolder& output) const {

@@ -75,12 +75,7 @@ class Quantizer {
   }
 
   bool is_there() const {
-    const auto same = [&](std::string_view name, const std::string& text) {
-      const Result<std::string> found = read_text_file(job_.out / name);
-      return found.ok() && found.value() == text;
-    };
-    return same("config.json", config_) && same(kIndexName, index_text(index_)) &&
-           verify(job_.out).ok();
+    return is_described_by(job_.out, config_, index_) && verify(job_.out).ok();
   }
 
   // Tensors in order, in batches that all threads work on together.
