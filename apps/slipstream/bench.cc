@@ -4,15 +4,18 @@
 #include <cmath>
 #include <cstdio>
 
+#include "backend.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "bench_users.h"
 #include "engine/sampling.h"
 #include "engine/session.h"
-#include "environment.h"
 #include "kernels/cpu/simd/loops.h"
+#include "loading_bar.h"
 #include "machine.h"
+#include "model_flags.h"
+#include "numbers.h"
 #include "projection.h"
 #include "pull_model.h"
 #include "roofs.h"
@@ -36,11 +39,6 @@ struct Row {
   double share_of_roof = 0;   // of the time that the binding of the two roofs needs
   double projected_rate = 0;  // tokens per second on the machine of --project
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 class Bench : public Verb {
  public:
@@ -318,11 +316,6 @@ class Bench : public Verb {
     return text;
   }
 
-  static std::string fixed(double value, int digits) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.*f", digits, value);
-    return text;
-  }
   static std::string pad(std::string text, int width, bool left) {
     if (int(text.size()) >= width) return text;
     const std::string space(size_t(width) - text.size(), ' ');

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "backend.h"
 #include "base/clock.h"
-#include "environment.h"
+#include "loading_bar.h"
 #include "machine.h"
+#include "model_flags.h"
 #include "pull_model.h"
 #include "run_stats.h"
 #include "terminal.h"

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "backend.h"
 #include "base/files.h"
 #include "ladder_chart.h"
 #include "ladder_climb.h"
 #include "ladder_prompts.h"
 #include "ladder_table.h"
 #include "machine.h"
+#include "model_flags.h"
 #include "projection.h"
 #include "pull_model.h"
 #include "roofs.h"

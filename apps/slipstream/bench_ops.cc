@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "backend.h"
 #include "base/clock.h"
-#include "environment.h"
+#include "loading_bar.h"
+#include "model_flags.h"
 #include "pull_model.h"
 #include "recording_ops.h"
 #include "roofs.h"

@@ -1,11 +1,12 @@
 // convert check: whether a checkpoint would load, told without loading it.
 #include <cstdio>
 
+#include "backend.h"
 #include "base/json.h"
 #include "convert.h"
 #include "convert/check_folder.h"
 #include "engine/memory_plan.h"
-#include "environment.h"
+#include "model_flags.h"
 #include "run_stats.h"
 
 namespace slip {

@@ -5,7 +5,7 @@
 #include "convert.h"
 #include "convert/gguf.h"
 #include "engine/memory_plan.h"
-#include "environment.h"
+#include "model_flags.h"
 
 namespace slip {
 namespace {

@@ -6,6 +6,7 @@
 #include "convert/remote_source.h"
 #include "engine/memory_plan.h"
 #include "environment.h"
+#include "model_flags.h"
 
 namespace slip {
 namespace {

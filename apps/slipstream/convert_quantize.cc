@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "backend.h"
 #include "base/json.h"
 #include "convert.h"
 #include "convert/calibrate.h"
@@ -10,7 +11,7 @@
 #include "convert/quantize_config.h"
 #include "convert_report.h"
 #include "engine/memory_plan.h"
-#include "environment.h"
+#include "model_flags.h"
 
 namespace slip {
 namespace {

@@ -1,10 +1,12 @@
 // doctor: what this machine is, how fast its memory and disk are, and what stands in the way.
 #include <cstdio>
 
+#include "backend.h"
 #include "doctor_checks.h"
 #include "engine/memory_plan.h"
 #include "environment.h"
 #include "machine.h"
+#include "model_flags.h"
 #include "roofs.h"
 #include "run_stats.h"
 #include "verb.h"

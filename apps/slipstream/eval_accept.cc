@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "eval.h"
 #include "eval_drafts.h"
+#include "model_flags.h"
 #include "run_stats.h"
 #include "text/tokenizer.h"
 

@@ -1,6 +1,7 @@
 // eval kl: what a coarser cache, coarser weights or another checkpoint does to the distribution.
 #include <cstdio>
 
+#include "backend.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "eval.h"

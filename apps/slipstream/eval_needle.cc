@@ -6,6 +6,7 @@
 #include "engine/generate.h"
 #include "engine/generation_config.h"
 #include "eval.h"
+#include "model_flags.h"
 #include "needle_text.h"
 #include "text/chat_template.h"
 

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "eval.h"
+#include "model_flags.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 

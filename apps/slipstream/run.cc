@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "chat.h"
+#include "environment.h"
 #include "eval.h"
 #include "pull_model.h"
 #include "run_once.h"

@@ -1,6 +1,9 @@
 #include "run_model.h"
 
+#include "backend.h"
 #include "base/clock.h"
+#include "loading_bar.h"
+#include "model_flags.h"
 
 namespace slip {
 namespace {

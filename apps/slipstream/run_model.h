@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "backend.h"
 #include "engine/generation_config.h"
-#include "environment.h"
+#include "model_flags.h"
 #include "speculate_flags.h"
 #include "text/chat_template.h"
 #include "text/output_format.h"

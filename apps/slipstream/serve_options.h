@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "environment.h"
+#include "model_flags.h"
 #include "server/api.h"
 #include "server/auth.h"
 #include "speculate_flags.h"

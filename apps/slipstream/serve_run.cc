@@ -9,8 +9,10 @@
 #include <optional>
 #include <thread>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 #include "engine/memory_plan.h"
+#include "environment.h"
 #include "run_model.h"
 #include "serve_log.h"
 #include "serve_signals.h"
@@ -126,9 +128,7 @@ class Serving {
     char host[256] = "";
     if (!is_loopback(options_.host) && ::gethostname(host, sizeof(host) - 1) == 0)
       names.insert(names.end(), {host, cat(host, ".local")});
-    for (std::string& name : names)
-      std::transform(name.begin(), name.end(), name.begin(),
-                     [](unsigned char byte) { return char(std::tolower(byte)); });
+    for (std::string& name : names) name = lower_ascii(name);
     return names;
   }
 
