@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "bench_serve_report.h"
 #include "environment.h"
+#include "terminal.h"
 #include "verb.h"
 
 namespace slip {
@@ -46,12 +47,15 @@ class BenchServe : public Verb {
   }
 
   Result<int> run() override {
+    ignore_broken_pipes();
+    SLIP_TRY(const MeasuredServer server,
+             MeasuredServer::at(url_, {.api_key = user_environment().api_key,
+                                       .authorities = hub_settings().authorities}));
     LoadSettings settings;
-    SLIP_TRY(settings.server, ServerUrl::parse(url_));
-    settings.api_key = user_environment().api_key;
+    settings.server = &server;
     settings.model = model_;
     if (model_.empty()) {
-      SLIP_TRY(settings.model, first_model(settings.server, settings.api_key));
+      SLIP_TRY(settings.model, first_model(server));
     }
     settings.max_tokens = new_tokens_;
     settings.temperature = temperature_;
