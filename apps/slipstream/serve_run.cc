@@ -188,7 +188,7 @@ class Serving {
   void stop() {
     const Stopwatch clock;
     operations_.set_draining();
-    server_->drain(0);  // no more connections and requests
+    service_->drain(0);  // new requests are refused from here on, with 503
     log_.note("draining", cat("stopping: answers under way have ", options_.shutdown_seconds,
                               " s; a second signal ends at once"));
     constexpr double kLookSeconds = 0.1;
@@ -200,6 +200,7 @@ class Serving {
         std::_Exit(0);
       }
     }
+    server_->drain(0);  // no more connections and requests
     router_ = nullptr;  // no handler may ask the service any more
     api_.attach(nullptr);
     operations_.forget_service();

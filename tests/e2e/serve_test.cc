@@ -186,7 +186,6 @@ TEST(Serve, SigtermLetsAnswersEnd) {
   ASSERT_TRUE(client.wait_for("data: "));
   server.send_signal(SIGTERM);
   ASSERT_TRUE(server.wait_for_log("stopping"));
-  EXPECT_FALSE(RawClient(server.port()).connected());
   EXPECT_THAT(client.read_all(), HasSubstr("data: [DONE]"));
   client.close();
   EXPECT_EQ(server.wait_for_exit(), 0) << server.log();
@@ -213,6 +212,13 @@ TEST(Serve, TheDeadlineAndASecondSignalEndIt) {
   ASSERT_TRUE(client.wait_for("data: "));
   server.send_signal(SIGTERM);
   ASSERT_TRUE(server.wait_for_log("stopping"));
+  // Meanwhile whoever comes is told so.
+  const std::string health = server.ask(get_request("/health"));
+  EXPECT_EQ(status_of(health), 503);
+  EXPECT_THAT(health, HasSubstr("draining"));
+  const std::string refused = server.ask(question());
+  EXPECT_EQ(status_of(refused), 503);
+  EXPECT_THAT(refused, HasSubstr("Retry-After"));
   const Stopwatch clock;
   server.send_signal(SIGTERM);
   EXPECT_EQ(server.wait_for_exit(), 0);
