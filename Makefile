@@ -2,17 +2,20 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build run serve test check sanitize bench cuda cuda-check web browser fuzz format clean help deps test-deps
+.PHONY: build current run serve test check sanitize bench cuda cuda-check web browser fuzz format clean help deps test-deps
 
 BINARY := build/slipstream
-RELEASE := build/release/apps/slipstream/slipstream
 
 build: deps ## build the release binary, build/slipstream
 	@[ -f build/release/build.ninja ] || cmake --preset release -DSLIP_TESTS=OFF >/dev/null
 	@cmake --build --preset release --target slipstream
 	@ln -sfn release/apps/slipstream/slipstream $(BINARY)
 
-run: build ## chat with minnow; PROMPT="..." for one answer, MODEL=DIR for another model
+# The build that $(BINARY) leads to, made anew if sources changed: after `make cuda` that one.
+current:
+	@$(MAKE) --no-print-directory $(if $(findstring cuda/,$(shell readlink $(BINARY))),cuda,build)
+
+run: current ## chat with minnow; PROMPT="..." for one answer, MODEL=DIR for another model
 ifdef PROMPT
 	@$(BINARY) run $(if $(MODEL),--model "$(MODEL)") --stats --prompt "$$PROMPT"
 else
@@ -20,13 +23,20 @@ else
 endif
 export PROMPT
 
-serve: build ## the server and its chat page, http://127.0.0.1:8080; MODEL=DIR for another model
+serve: current ## the server and its chat page, http://127.0.0.1:8080; MODEL=DIR for another model
 	@$(BINARY) serve $(if $(MODEL),"$(MODEL)")
 
-test: test-deps build check sanitize ## build and run all tests
+ifdef R
+test: test-deps
+	@cmake --preset release -DSLIP_TESTS=ON >/dev/null
+	@cmake --build --preset release
+	@ctest --preset release -j2 -R '$(R)'
+else
+test: test-deps build check sanitize ## build and run all tests; R=kernels for those with such a name
 	@cmake --preset release -DSLIP_TESTS=ON >/dev/null
 	@cmake --build --preset release
 	@ctest --preset release -j2
+endif
 
 check: test-deps ## formatting and include edges
 	@tools/check-format.sh
@@ -40,13 +50,13 @@ sanitize: test-deps ## parsers under address and undefined-behaviour, threads un
 	@cmake --build --preset tsan --target threaded_tests
 	@ctest --preset tsan -j2 -R '^(base\.ThreadPool|hub\.Pull|engine\.(Session|ServiceThreads)|models\..*(Thread|Ragged)|server\.(Http|Router|Metrics|Histogram|Operations))' -E 'Speed'
 
-bench: build ## measure minnow and a 35B-shaped model; writes bench/results/
+bench: current ## measure minnow and a 35B-shaped model; writes bench/results/
 	@bench/run.sh
 
 web: ## build the chat page, web/dist/index.html (needs Node.js)
 	@cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
 
-browser: build ## the chat page in a real browser (needs Node.js and Chromium)
+browser: current ## the chat page in a real browser (needs Node.js and Chromium)
 	@tests/clients/browser.sh $(BINARY)
 
 fuzz: ## build the libFuzzer programs with clang

@@ -50,6 +50,13 @@ case $(id -u):$prefix in
   *) settings=$HOME/.config/slipstream ;;
 esac
 
+unit=$prefix/share/systemd/user/slipstream.service systemctl='systemctl --user'
+if [ "$(id -u)" -eq 0 ]; then
+  unit=$prefix/lib/systemd/system/slipstream.service systemctl=systemctl
+  # The service runs as a user of its own, who cannot look into root's cache.
+  export HF_HOME=/var/cache/slipstream
+fi
+
 # One line per stage. On a terminal it changes while the stage runs; elsewhere only its end is shown.
 stage_number=0 stages=4 stage_name=''
 [ -z "$model" ] || stages=$((stages + 1))
@@ -145,12 +152,21 @@ put_file() {
 }
 
 place_unit() {
-  local unit=slipstream-user.service folder=share/systemd/user
-  if [ "$(id -u)" -eq 0 ]; then unit=slipstream.service folder=lib/systemd/system; fi
+  local template=slipstream-user.service into=$staged${unit#"$prefix"}
+  [ "$(id -u)" -ne 0 ] || template=slipstream.service
   rm -rf "$staged/lib/systemd"
-  mkdir -p "$staged/$folder"
+  mkdir -p "$(dirname "$into")"
   sed -e "s|/usr/bin/slipstream|$prefix/bin/slipstream|" -e "s|/etc/slipstream|$settings|" \
-    "$staged/share/slipstream/$unit" >"$staged/$folder/slipstream.service"
+    "$staged/share/slipstream/$template" >"$into"
+}
+
+# The unit needs them to start. Made once: then they are the user's.
+fresh_settings=''
+place_settings() {
+  [ ! -f "$settings/serve.conf" ] || return 0
+  mkdir -p "$settings"
+  cp "$prefix/share/slipstream/serve.conf" "$settings/serve.conf"
+  fresh_settings=1
 }
 
 install_files() {
@@ -173,6 +189,7 @@ install_files() {
     [ -z "$file" ] || grep -qxF "$file" <<<"$new" || rm -f "$prefix/$file"
   done <<<"$old"
   printf '%s\n' "$new" >"$manifest"
+  place_settings
   done_with "$count files"
 }
 
@@ -199,18 +216,14 @@ pull_model() {
   stage "Pulling $model"
   clear_line
   "$prefix/bin/slipstream" pull "$model" || fail "$model was not pulled; to go on with it:" "$prefix/bin/slipstream pull $model"
-  done_with "done"
+  [ -z "$fresh_settings" ] || printf 'model = %s\n' "$model" >>"$settings/serve.conf"
+  done_with "${HF_HOME:-~/.cache/huggingface}"
 }
 
 # Starts the server and shows how far loading is, until it answers.
 start_server() {
   stage "Starting the server"
   local config=$settings/serve.conf
-  if [ ! -f "$config" ]; then
-    mkdir -p "$(dirname "$config")"
-    cp "$prefix/share/slipstream/serve.conf" "$config"
-    [ -z "$model" ] || printf 'model = %s\n' "$model" >>"$config"
-  fi
   local port log health pid=
   port=$(sed -n 's/^port *= *\([0-9]*\).*/\1/p' "$config" | tail -1)
   log=$(mktemp)
@@ -227,8 +240,7 @@ start_server() {
     sleep 0.2
   done
   done_with "http://127.0.0.1:${port:-8080}, settings in $config"
-  printf '      Ctrl-C ends it. To have it always: systemctl %senable --now slipstream\n' \
-    "$([ "$(id -u)" -eq 0 ] || echo '--user ')" >&2
+  printf '      Ctrl-C ends it. To have it always: %s enable --now %s\n' "$systemctl" "$unit" >&2
   wait $pid
 }
 
@@ -252,7 +264,8 @@ remove_all() {
   done <"$manifest"
   rm -f "$manifest"
   (cd "$prefix" && rmdir -p --ignore-fail-on-non-empty share/slipstream 2>/dev/null) || true
-  printf 'Removed %d files from %s. Models (~/.cache/huggingface) and settings were left.\n' $count "$prefix"
+  printf 'Removed %d files from %s. Models (%s) and settings (%s) were left.\n' $count "$prefix" \
+    "${HF_HOME:-~/.cache/huggingface}" "$settings"
 }
 
 if [ -n "$uninstall" ]; then

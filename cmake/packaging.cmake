@@ -7,7 +7,7 @@ set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 
 install(TARGETS slipstream RUNTIME DESTINATION bin)
 install(DIRECTORY models/minnow DESTINATION share/slipstream)
-install(FILES LICENSE README.md DESTINATION share/doc/slipstream)
+install(FILES LICENSE THIRD-PARTY-NOTICES README.md DESTINATION share/doc/slipstream)
 install(CODE "
   execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/packaging/make-docs.sh\"
     \"$<TARGET_FILE:slipstream>\" \"${PROJECT_BINARY_DIR}/packaging\" COMMAND_ERROR_IS_FATAL ANY)

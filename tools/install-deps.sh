@@ -4,8 +4,10 @@
 # "list" as second argument: prints what is missing, one per line, and installs nothing.
 set -euo pipefail
 
-packages=(g++ cmake ninja-build libboost1.81-dev libboost-json1.81-dev libcli11-dev
-  libutf8proc-dev libssl-dev)
+# Debian 12's usual Boost is older than Boost.JSON needs to be; later systems have one that will do.
+boost=(libboost-dev libboost-json-dev)
+! grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release || boost=(libboost1.81-dev libboost-json1.81-dev)
+packages=(g++ cmake ninja-build "${boost[@]}" libcli11-dev libutf8proc-dev libssl-dev)
 [ "${1:-build}" != test ] || packages+=(libgtest-dev libgmock-dev clang-format)
 
 if ! command -v dpkg-query >/dev/null; then

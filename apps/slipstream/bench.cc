@@ -4,15 +4,18 @@
 #include <cmath>
 #include <cstdio>
 
+#include "backend.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "bench_users.h"
 #include "engine/sampling.h"
 #include "engine/session.h"
-#include "environment.h"
 #include "kernels/cpu/simd/loops.h"
+#include "loading_bar.h"
 #include "machine.h"
+#include "model_flags.h"
+#include "numbers.h"
 #include "projection.h"
 #include "pull_model.h"
 #include "roofs.h"
@@ -36,11 +39,6 @@ struct Row {
   double share_of_roof = 0;   // of the time that the binding of the two roofs needs
   double projected_rate = 0;  // tokens per second on the machine of --project
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 class Bench : public Verb {
  public:
@@ -70,24 +68,28 @@ class Bench : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
-    if (model_.model.empty()) model_.model = positional_model_;
-    SLIP_TRY_STATUS(fetch_model(model_));
+  Status settle() override {
+    SLIP_TRY_STATUS(model_.take_positional(positional_model_));
     if (json_) output_ = "json";
     if (repeat_ < 1) return error("--repeat must be at least 1, not ", repeat_);
     if (users_ && *users_ < 1) return error("--users must be at least 1, not ", *users_);
-    SLIP_TRY(const std::vector<int64_t> prompts, parse_counts(prompts_, 1));
-    SLIP_TRY(const std::vector<int64_t> generated, parse_counts(generated_, 1));
-    SLIP_TRY(const std::vector<int64_t> depths, parse_counts(depths_, 0));
+    SLIP_TRY(prompt_lengths_, parse_counts(prompts_, 1));
+    SLIP_TRY(answer_lengths_, parse_counts(generated_, 1));
+    SLIP_TRY(depths_before_, parse_counts(depths_, 0));
     SLIP_TRY(there_, find_projected_machine(project_));
+    return {};
+  }
+
+  Result<int> run() override {
+    SLIP_TRY_STATUS(fetch_model(model_));
     SLIP_TRY(const ModelSource source, open_source());
     SLIP_TRY(backend_, make_backend(model_));
     EngineOptions options;
     SLIP_TRY(options.memory, memory_request(model_));
     options.weights = weight_choices(model_);
     int64_t longest = 1;
-    for (const int64_t depth : depths)
-      for (const auto* lengths : {&prompts, &generated})
+    for (const int64_t depth : depths_before_)
+      for (const auto* lengths : {&prompt_lengths_, &answer_lengths_})
         for (const int64_t length : *lengths) longest = std::max(longest, depth + length);
     // Each user's context has room for the steps that are not timed as well.
     if (!options.memory.context) options.memory.context = longest + (users_ ? kPageLen : 0);
@@ -100,12 +102,12 @@ class Bench : public Verb {
     load_seconds_ = load_clock.seconds();
     roofs_ = measure_roofs(backend_, 1.0);
 
-    for (const int64_t depth : depths) {
-      for (const int64_t length : prompts) {
+    for (const int64_t depth : depths_before_) {
+      for (const int64_t length : prompt_lengths_) {
         SLIP_TRY(const Row row, measure("pp", length, depth));
         report(row);
       }
-      for (const int64_t length : generated) {
+      for (const int64_t length : answer_lengths_) {
         SLIP_TRY(const Row row,
                  users_ ? measure_users(*users_, length, depth) : measure("tg", length, depth));
         report(row);
@@ -314,11 +316,6 @@ class Bench : public Verb {
     return text;
   }
 
-  static std::string fixed(double value, int digits) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.*f", digits, value);
-    return text;
-  }
   static std::string pad(std::string text, int width, bool left) {
     if (int(text.size()) >= width) return text;
     const std::string space(size_t(width) - text.size(), ' ');
@@ -327,6 +324,7 @@ class Bench : public Verb {
 
   Flags flags_;
   ModelFlags model_;
+  std::vector<int64_t> prompt_lengths_, answer_lengths_, depths_before_;
   std::string positional_model_, prompts_ = "512", generated_ = "128", depths_ = "0,1024";
   std::string output_ = "table", save_, project_;
   int64_t repeat_ = 3;

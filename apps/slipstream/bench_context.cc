@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "backend.h"
 #include "base/clock.h"
-#include "environment.h"
+#include "loading_bar.h"
 #include "machine.h"
+#include "model_flags.h"
 #include "pull_model.h"
 #include "run_stats.h"
 #include "terminal.h"
@@ -39,13 +41,16 @@ class BenchContext : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
-    if (!positional_model_.empty()) model_.model = positional_model_;
-    SLIP_TRY_STATUS(fetch_model(model_));
+  Status settle() override {
     if (decoded_ < 1) return error("--decoded must be at least 1, not ", decoded_);
+    return model_.take_positional(positional_model_);
+  }
+
+  Result<int> run() override {
+    SLIP_TRY_STATUS(fetch_model(model_));
     SLIP_TRY(Backend backend, make_backend(model_));
     TimedOps ops(std::move(backend.ops));
-    SLIP_TRY(const ModelSource source, open_model_or_shape(model_.model));
+    SLIP_TRY(const ModelSource source, open_model_or_shape(model_));
     EngineOptions options;
     SLIP_TRY(options.memory, memory_request(model_));
     if (!options.memory.context) options.memory.context = source.max_context();

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "backend.h"
 #include "base/files.h"
 #include "ladder_chart.h"
 #include "ladder_climb.h"
 #include "ladder_prompts.h"
 #include "ladder_table.h"
 #include "machine.h"
+#include "model_flags.h"
 #include "projection.h"
 #include "pull_model.h"
 #include "roofs.h"
@@ -55,9 +57,27 @@ class BenchLadder : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
-    SLIP_TRY_STATUS(settle());
+  Status settle() override {
+    SLIP_TRY_STATUS(model_.take_positional(positional_model_));
+    if (json_) output_ = "json";
+    if (max_tokens_ && *max_tokens_ < 2)
+      return error("--max-tokens must be at least 2, not ", *max_tokens_);
+    if (seconds_ < 0) return error("--seconds must not be negative");
+    if (shortlist_ < 0) return error("--shortlist must not be negative");
+    if (acceptance_ && !(*acceptance_ >= 0 && *acceptance_ <= 1))
+      return error("--simulate-acceptance is a probability from 0 to 1, not ", *acceptance_);
+    const std::vector<std::string> shapes = ModelSource::shape_names();
+    // A shape's name alone is enough: there are no such files to confuse it with.
+    synthetic_ |= std::find(shapes.begin(), shapes.end(), model_.model) != shapes.end();
+    if (synthetic_ && !acceptance_)
+      return error("random weights never accept a draft, so the ladder would measure nothing; say ",
+                   "how many to accept: --simulate-acceptance 0.8");
     SLIP_TRY(there_, find_projected_machine(project_));
+    return {};
+  }
+
+  Result<int> run() override {
+    SLIP_TRY_STATUS(fetch_model(model_));
     std::optional<TalkingModel> talking;
     std::optional<ModelSource> shape;
     if (synthetic_) {
@@ -95,25 +115,6 @@ class BenchLadder : public Verb {
   }
 
  private:
-  Status settle() {
-    if (model_.model.empty()) model_.model = positional_model_;
-    SLIP_TRY_STATUS(fetch_model(model_));
-    if (json_) output_ = "json";
-    if (max_tokens_ && *max_tokens_ < 2)
-      return error("--max-tokens must be at least 2, not ", *max_tokens_);
-    if (seconds_ < 0) return error("--seconds must not be negative");
-    if (shortlist_ < 0) return error("--shortlist must not be negative");
-    if (acceptance_ && !(*acceptance_ >= 0 && *acceptance_ <= 1))
-      return error("--simulate-acceptance is a probability from 0 to 1, not ", *acceptance_);
-    const std::vector<std::string> shapes = ModelSource::shape_names();
-    // A shape's name alone is enough: there are no such files to confuse it with.
-    synthetic_ |= std::find(shapes.begin(), shapes.end(), model_.model) != shapes.end();
-    if (synthetic_ && !acceptance_)
-      return error("random weights never accept a draft, so the ladder would measure nothing; say ",
-                   "how many to accept: --simulate-acceptance 0.8");
-    return {};
-  }
-
   Result<LadderTests> make_tests(const TalkingModel* model, int64_t vocabulary) {
     LadderTests tests;
     if (model && model->tokenizer()) {

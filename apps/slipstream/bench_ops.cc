@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "backend.h"
 #include "base/clock.h"
-#include "environment.h"
+#include "loading_bar.h"
+#include "model_flags.h"
 #include "pull_model.h"
 #include "recording_ops.h"
 #include "roofs.h"
@@ -43,13 +45,18 @@ class BenchOps : public Verb {
   }
   Flags& flags() override { return flags_; }
 
+  Status settle() override {
+    SLIP_TRY(row_counts_, parse_counts(rows_, 1));
+    if (row_counts_.empty()) return error("--rows names no number of rows");
+    return model_.take_positional(positional_model_);
+  }
+
   Result<int> run() override {
-    if (!positional_model_.empty()) model_.model = positional_model_;
     SLIP_TRY_STATUS(fetch_model(model_));
-    SLIP_TRY(const std::vector<int64_t> rows, parse_counts(rows_, 1));
+    const std::vector<int64_t>& rows = row_counts_;
     SLIP_TRY(Backend backend, make_backend(model_));
     RecordingOps ops(*backend.ops);
-    SLIP_TRY(const ModelSource source, open_model_or_shape(model_.model));
+    SLIP_TRY(const ModelSource source, open_model_or_shape(model_));
     EngineOptions options;
     SLIP_TRY(options.memory, memory_request(model_));
     if (!options.memory.context)
@@ -148,6 +155,7 @@ class BenchOps : public Verb {
   Flags flags_;
   ModelFlags model_;
   std::string positional_model_, rows_ = "1,3";
+  std::vector<int64_t> row_counts_;
   int64_t depth_ = 0, repeat_ = 20;
   mutable int64_t steps_ = 0;
 };

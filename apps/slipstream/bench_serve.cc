@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "bench_serve_report.h"
 #include "environment.h"
+#include "terminal.h"
 #include "verb.h"
 
 namespace slip {
@@ -37,17 +38,24 @@ class BenchServe : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
-    SLIP_TRY(const std::vector<int64_t> users, parse_counts(users_, 1));
-    if (users.empty()) return error("--users names no number of users");
+  Status settle() override {
+    SLIP_TRY(user_counts_, parse_counts(users_, 1));
+    if (user_counts_.empty()) return error("--users names no number of users");
     if (rounds_ < 1 || prompt_tokens_ < 1 || conversation_tokens_ < 1 || new_tokens_ < 2)
       return error("--new-tokens must be at least 2, other numbers at least 1");
+    return {};
+  }
+
+  Result<int> run() override {
+    ignore_broken_pipes();
+    SLIP_TRY(const MeasuredServer server,
+             MeasuredServer::at(url_, {.api_key = user_environment().api_key,
+                                       .authorities = hub_settings().authorities}));
     LoadSettings settings;
-    SLIP_TRY(settings.server, ServerUrl::parse(url_));
-    settings.api_key = user_environment().api_key;
+    settings.server = &server;
     settings.model = model_;
     if (model_.empty()) {
-      SLIP_TRY(settings.model, first_model(settings.server, settings.api_key));
+      SLIP_TRY(settings.model, first_model(server));
     }
     settings.max_tokens = new_tokens_;
     settings.temperature = temperature_;
@@ -66,7 +74,7 @@ class BenchServe : public Verb {
                        .rows = {},
                        .prefix = {}};
     int64_t failures = report.plain.failures;
-    for (const int64_t count : users) {
+    for (const int64_t count : user_counts_) {
       report.rows.push_back(row_of(run_load(settings, count, rounds_, seed++)));
       const ServeRow& row = report.rows.back();
       failures += row.failures;
@@ -95,6 +103,7 @@ class BenchServe : public Verb {
   }
 
   Flags flags_;
+  std::vector<int64_t> user_counts_;
   std::string url_ = "http://127.0.0.1:8080", model_, users_ = "1,2,4,8", save_, svg_;
   int64_t rounds_ = 3, prompt_tokens_ = 256, new_tokens_ = 128, conversations_ = 3,
           conversation_tokens_ = 1000;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bench_serve_report.h"
+#include "svg.h"
 
 namespace slip {
 namespace {
@@ -32,21 +33,8 @@ constexpr const char* kStyle =
     "  }\n"
     "</style>\n";
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char byte : text) {
-    switch (byte) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      default: out += byte;
-    }
-  }
-  return out;
-}
-
 std::string svg_text(double x, double y, const std::string& attributes, const std::string& text) {
-  return cat("<text x=\"", x, "\" y=\"", y, "\"", attributes, ">", escaped(text), "</text>\n");
+  return cat("<text x=\"", x, "\" y=\"", y, "\"", attributes, ">", svg_escaped(text), "</text>\n");
 }
 
 // 1, 2 or 5 times a power of ten, so that at most five steps reach `most`.
@@ -126,7 +114,7 @@ std::string ServeReport::svg() const {
   const double height = second + kPanel + 50;
   std::string svg = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", kWidth, " ",
                         height, "\" width=\"", kWidth, "\" height=\"", height, "\" role=\"img\">\n",
-                        "<title>", escaped(model), "</title>\n", kStyle);
+                        "<title>", svg_escaped(model), "</title>\n", kStyle);
   svg += svg_text(16, 30, " class=\"title\"", cat(model, ": users at once"));
   svg += svg_text(16, 52, " class=\"quiet\"",
                   cat("prompts of about ", prompt_tokens, " tokens, answers of ", max_tokens));

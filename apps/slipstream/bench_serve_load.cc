@@ -134,16 +134,11 @@ Sample ask(const LoadSettings& settings, const JsonArray& messages) {
   Sample sample;
   EventReader events;
   SampleReader reader(sample);
-  const Result<HttpResult> result =
-      call_server(settings.server,
-                  {.method = "POST",
-                   .path = "/v1/chat/completions",
-                   .body = dump_json(body),
-                   .api_key = settings.api_key},
-                  [&](std::string_view piece) {
-                    events.add(piece, [&](std::string_view data) { reader.add(data); });
-                    return true;
-                  });
+  const Result<HttpResult> result = settings.server->call(
+      {.method = "POST", .path = "/v1/chat/completions", .body = dump_json(body)},
+      [&](std::string_view piece) {
+        events.add(piece, [&](std::string_view data) { reader.add(data); });
+      });
   if (!result.ok())
     sample.failure = result.failure().message;
   else if (result.value().status != 200)
@@ -207,9 +202,8 @@ Turns ask_twice(const LoadSettings& settings, uint64_t seed) {
   return turns;
 }
 
-Result<std::string> first_model(const ServerUrl& server, const std::string& api_key) {
-  SLIP_TRY(const HttpResult result,
-           call_server(server, {.path = "/v1/models", .api_key = api_key}));
+Result<std::string> first_model(const MeasuredServer& server) {
+  SLIP_TRY(const HttpResult result, server.call({.path = "/v1/models"}));
   if (result.status != 200)
     return error("GET /v1/models: status ", result.status, ": ", result.body.substr(0, 300));
   SLIP_TRY(const Json json, parse_json(result.body, "/v1/models"));

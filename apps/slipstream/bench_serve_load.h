@@ -10,9 +10,8 @@
 namespace slip {
 
 struct LoadSettings {
-  ServerUrl server;
+  const MeasuredServer* server = nullptr;
   std::string model;
-  std::string api_key;
   int64_t prompt_words = 256;
   int64_t max_tokens = 128;
   double temperature = 0;
@@ -63,6 +62,6 @@ struct Turns {
 Turns ask_twice(const LoadSettings& settings, uint64_t seed);
 
 // The name of the first model that the server lists.
-Result<std::string> first_model(const ServerUrl& server, const std::string& api_key);
+Result<std::string> first_model(const MeasuredServer& server);
 
 }  // namespace slip

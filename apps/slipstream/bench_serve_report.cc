@@ -4,20 +4,10 @@
 #include <cmath>
 #include <cstdio>
 
+#include "numbers.h"
+
 namespace slip {
 namespace {
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-std::string fixed(double value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.*f", digits, value);
-  return text;
-}
 
 std::string milliseconds(double seconds) { return fixed(seconds * 1e3, 1); }
 

@@ -5,6 +5,7 @@
 
 #include "chat_conversation.h"
 #include "chat_input.h"
+#include "environment.h"
 #include "line_editor.h"
 #include "roofs.h"
 #include "run_answer.h"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace slip {
 namespace {
 
@@ -17,12 +19,6 @@ constexpr Spelling kSpellings[] = {
     {"/save", Command::save},     {"/bye", Command::leave},   {"/exit", Command::leave},
     {"/quit", Command::leave},
 };
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
-}
 
 // Single letters inserted, left out or changed between two words.
 size_t distance(std::string_view a, std::string_view b) {

@@ -19,25 +19,24 @@ class Completions : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
+  Status settle() override {
     std::vector<VerbToComplete> verbs;
     for (const auto& verb : make_all_verbs()) {
       const Flags& flags = verb->flags();
       verbs.push_back({flags.verb(), flags.summary(), flags.names()});
     }
-    const Result<std::string> script = completion_script(shell_, verbs);
-    if (!script.ok()) {
-      std::fprintf(stderr, "slipstream completions: %s; see slipstream completions --help\n",
-                   script.failure().message.c_str());
-      return 2;
-    }
-    std::fputs(script.value().c_str(), stdout);
+    SLIP_TRY(script_, completion_script(shell_, verbs));
+    return {};
+  }
+
+  Result<int> run() override {
+    std::fputs(script_.c_str(), stdout);
     return 0;
   }
 
  private:
   Flags flags_;
-  std::string shell_;
+  std::string shell_, script_;
 };
 
 }  // namespace

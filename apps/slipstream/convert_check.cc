@@ -1,11 +1,12 @@
 // convert check: whether a checkpoint would load, told without loading it.
 #include <cstdio>
 
+#include "backend.h"
 #include "base/json.h"
 #include "convert.h"
 #include "convert/check_folder.h"
 #include "engine/memory_plan.h"
-#include "environment.h"
+#include "model_flags.h"
 #include "run_stats.h"
 
 namespace slip {
@@ -24,8 +25,12 @@ class ConvertCheck : public Verb {
   }
   Flags& flags() override { return flags_; }
 
+  Status settle() override {
+    if (model_.empty()) return error("MODEL is needed");
+    return {};
+  }
+
   Result<int> run() override {
-    if (model_.empty()) return error("MODEL is needed; see slipstream convert check --help");
     SLIP_TRY(const std::filesystem::path folder, locate_model(model_));
     SLIP_TRY(const Backend backend, make_backend({}));
     FolderReport report = check_folder(folder, *backend.ops);

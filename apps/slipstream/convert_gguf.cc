@@ -1,10 +1,11 @@
 // convert gguf: a checkpoint as a file for llama.cpp.
 #include <cstdio>
 
+#include "base/json.h"
 #include "convert.h"
 #include "convert/gguf.h"
 #include "engine/memory_plan.h"
-#include "environment.h"
+#include "model_flags.h"
 
 namespace slip {
 namespace {
@@ -18,16 +19,21 @@ class ConvertGguf : public Verb {
     flags_.option("--synthetic", &shape_, "SHAPE",
                   "Random weights of a published shape instead of a MODEL, those of bench");
     flags_.flag("-q,--quiet", &quiet_, "Show no progress");
+    flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
         "INT4 becomes Q4_0 with the same codes and scales, 16- and 32-bit numbers stay what they\n"
         "are; both are exact. FP8 is rounded to BF16.");
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
-    if (out_.empty()) return error("--out is needed; see slipstream convert gguf --help");
+  Status settle() override {
+    if (out_.empty()) return error("--out is needed");
     if (model_.empty() == shape_.empty())
       return error("one of MODEL and --synthetic SHAPE is needed");
+    return {};
+  }
+
+  Result<int> run() override {
     GgufRequest request{.model = {}, .shape = shape_, .out = out_, .with_mtp = !no_mtp_};
     if (!model_.empty()) {
       SLIP_TRY(request.model, locate_model(model_));
@@ -37,6 +43,15 @@ class ConvertGguf : public Verb {
     Result<GgufResult> exported = export_gguf(request, display.callback());
     if (!exported.ok()) return convert_failure(std::move(exported).failure());
     const GgufResult& result = exported.value();
+    if (json_) {
+      const JsonObject object{{"file", out_},
+                              {"tensors", result.tensors},
+                              {"bytes", result.bytes},
+                              {"rounded_bytes", result.rounded_bytes},
+                              {"has_mtp", result.has_mtp}};
+      std::printf("%s\n", dump_json(object).c_str());
+      return 0;
+    }
     std::printf(
         "%s: %lld tensors, %s, %s an MTP layer, %s\n", out_.c_str(),
         static_cast<long long>(result.tensors), describe_bytes(result.bytes).c_str(),
@@ -50,7 +65,7 @@ class ConvertGguf : public Verb {
  private:
   Flags flags_;
   std::string model_, out_, shape_;
-  bool no_mtp_ = false, quiet_ = false;
+  bool no_mtp_ = false, quiet_ = false, json_ = false;
 };
 
 }  // namespace

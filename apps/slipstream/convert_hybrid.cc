@@ -6,6 +6,7 @@
 #include "convert/remote_source.h"
 #include "engine/memory_plan.h"
 #include "environment.h"
+#include "model_flags.h"
 
 namespace slip {
 namespace {
@@ -47,6 +48,7 @@ class ConvertHybrid : public Verb {
                   "Another hub; without it HF_ENDPOINT, or https://huggingface.co");
     flags_.flag("--dry-run", &dry_run_, "Say what would be done, and do nothing");
     flags_.flag("-q,--quiet", &quiet_, "Print only the folder");
+    flags_.flag("--json", &json_, "Print a JSON object instead of the folder");
     flags_.footer(
         "By default the INT4 files are linked, not rewritten: one more file has the FP8 matrices, "
         "and\na new index points to them. The folder appears when it is complete; an interrupted "
@@ -58,9 +60,16 @@ class ConvertHybrid : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
+  Status settle() override {
     if (int4_.empty() || fp8_.empty() || out_.empty())
-      return error("--int4, --fp8 and --out are needed; see slipstream convert hybrid --help");
+      return error("--int4, --fp8 and --out are needed");
+    if (!replace_.empty()) {
+      SLIP_TRY(classes_, parse_tensor_classes(replace_));
+    }
+    return {};
+  }
+
+  Result<int> run() override {
     HubSettings hub = hub_settings();
     if (!endpoint_.empty()) hub.endpoint = endpoint_;
     ignore_broken_pipes();
@@ -72,27 +81,23 @@ class ConvertHybrid : public Verb {
 
  private:
   Result<int> convert(const HubSettings& hub, ConvertDisplay& display) {
-    std::set<TensorClass> classes{TensorClass::shared_experts};
-    if (!replace_.empty()) {
-      SLIP_TRY(classes, parse_tensor_classes(replace_));
-    }
     SLIP_TRY(const LinkWay link, parse_link_way(link_));
     SLIP_TRY(const std::filesystem::path int4_folder, locate_model(int4_));
     SLIP_TRY(const Checkpoint int4, Checkpoint::open(int4_folder));
     SLIP_TRY(const std::unique_ptr<TensorSource> fp8, open_fp8(hub));
-    SLIP_TRY(const HybridPlan plan, plan_hybrid(int4, *fp8, classes));
+    SLIP_TRY(const HybridPlan plan, plan_hybrid(int4, *fp8, classes_));
     for (const std::string& note : int4.notes()) display.say(cat(int4_, ": ", note));
     display.say(report_text(plan));
     if (plan.replacements.empty()) {
       display.say("nothing needs doing: no matrix of these classes can become FP8");
-      return 0;
+      return finish(plan, {});
     }
-    if (dry_run_) return 0;
+    if (dry_run_) return finish(plan, {});
     display.stage("hybrid");
     SLIP_TRY(const HybridResult result, make_hybrid({.int4 = int4,
                                                      .fp8 = *fp8,
                                                      .plan = plan,
-                                                     .classes = classes,
+                                                     .classes = classes_,
                                                      .out = out_,
                                                      .full = full_,
                                                      .link = link},
@@ -106,7 +111,20 @@ class ConvertHybrid : public Verb {
                                         : "",
                       " in ", describe_seconds(display.seconds())));
     }
-    std::printf("%s\n", out_.c_str());
+    if (!json_) std::printf("%s\n", out_.c_str());
+    return finish(plan, result);
+  }
+
+  int finish(const HybridPlan& plan, const HybridResult& result) const {
+    const JsonObject object{{"folder", out_},
+                            {"replaced", plan.replacements.size()},
+                            {"bytes_before", plan.bytes_before()},
+                            {"bytes_after", plan.bytes_after()},
+                            {"was_there", result.was_there},
+                            {"written_bytes", result.written},
+                            {"copied_bytes", result.copied},
+                            {"dry_run", dry_run_}};
+    if (json_) std::printf("%s\n", dump_json(object).c_str());
     return 0;
   }
 
@@ -127,7 +145,8 @@ class ConvertHybrid : public Verb {
   Flags flags_;
   std::string int4_, fp8_, out_, link_ = "auto", endpoint_;
   std::vector<std::string> replace_;
-  bool full_ = false, dry_run_ = false, quiet_ = false;
+  std::set<TensorClass> classes_{TensorClass::shared_experts};
+  bool full_ = false, dry_run_ = false, quiet_ = false, json_ = false;
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
 // convert mtp: an MTP layer for a checkpoint that lacks it, or whose index does.
 #include <cstdio>
 
+#include "base/json.h"
 #include "convert.h"
 #include "convert/mtp.h"
 #include "engine/memory_plan.h"
-#include "environment.h"
+#include "model_flags.h"
 
 namespace slip {
 namespace {
@@ -17,17 +18,50 @@ class ConvertMtp : public Verb {
                   "--to lacks it");
     flags_.option("--to", &to_, "DIR", "The checkpoint that shall have it; changed in place");
     flags_.flag("--dry-run", &dry_run_, "Say what would be done, and do nothing");
+    flags_.flag("--json", &json_, "Print a JSON object");
   }
   Flags& flags() override { return flags_; }
 
+  Status settle() override {
+    if (to_.empty()) return error("--to is needed");
+    return {};
+  }
+
   Result<int> run() override {
-    if (to_.empty()) return error("--to is needed; see slipstream convert mtp --help");
     MtpRequest request{.from = std::nullopt, .to = {}, .dry_run = dry_run_};
     SLIP_TRY(request.to, locate_model(to_));
     if (!from_.empty()) {
       SLIP_TRY(request.from, locate_model(from_));
     }
     SLIP_TRY(const MtpResult result, add_mtp(request));
+    if (json_) {
+      print_json(result);
+    } else {
+      print_text(result);
+    }
+    return 0;
+  }
+
+ private:
+  void print_json(const MtpResult& result) const {
+    const JsonObject object{{"folder", to_},
+                            {"done", name_of(result.done)},
+                            {"tensors", result.tensors},
+                            {"copied_bytes", result.bytes},
+                            {"dry_run", dry_run_}};
+    std::printf("%s\n", dump_json(object).c_str());
+  }
+
+  static std::string name_of(MtpResult::Done done) {
+    switch (done) {
+      case MtpResult::Done::nothing: return "nothing";
+      case MtpResult::Done::registered: return "registered";
+      case MtpResult::Done::copied: return "copied";
+    }
+    unreachable("MtpResult::Done");
+  }
+
+  void print_text(const MtpResult& result) const {
     const std::string did = dry_run_ ? "would be" : "were";
     switch (result.done) {
       case MtpResult::Done::nothing:
@@ -44,13 +78,11 @@ class ConvertMtp : public Verb {
                     did.c_str(), std::string(kMtpFile).c_str());
         break;
     }
-    return 0;
   }
 
- private:
   Flags flags_;
   std::string from_, to_;
-  bool dry_run_ = false;
+  bool dry_run_ = false, json_ = false;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "backend.h"
 #include "base/json.h"
 #include "convert.h"
 #include "convert/calibrate.h"
@@ -10,7 +11,7 @@
 #include "convert/quantize_config.h"
 #include "convert_report.h"
 #include "engine/memory_plan.h"
-#include "environment.h"
+#include "model_flags.h"
 
 namespace slip {
 namespace {
@@ -72,6 +73,7 @@ class ConvertQuantize : public Verb {
     flags_.option("--threads", &threads_, "N", "Threads; without it one per core");
     flags_.flag("--dry-run", &dry_run_, "Say what would be done, and do nothing");
     flags_.flag("-q,--quiet", &quiet_, "Print only the folder");
+    flags_.flag("--json", &json_, "Print a JSON object instead of the folder");
     flags_.footer(
         "The folder appears when it is complete; an interrupted run is simply started again and "
         "goes on\nwith the files that were finished.\n\nClasses: " +
@@ -79,11 +81,16 @@ class ConvertQuantize : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
-    if (model_.empty() || out_.empty())
-      return error("--model and --out are needed; see slipstream ", flags_.verb(), " --help");
+  Status settle() override {
+    if (model_.empty() || out_.empty()) return error("--model and --out are needed");
     if (group_ != 128 && group_ != 64 && group_ != 32)
       return error("--group-size is 128, 64 or 32, not ", group_);
+    choices_ = form_ == StoredForm::int4 ? autoround_choices() : fp8_choices();
+    for (const std::string& choice : classes_) SLIP_TRY_STATUS(apply_choice(choice, choices_));
+    return {};
+  }
+
+  Result<int> run() override {
     ConvertDisplay display(quiet_);
     Result<int> status = convert(display);
     if (!status.ok()) return convert_failure(std::move(status).failure());
@@ -142,17 +149,13 @@ class ConvertQuantize : public Verb {
 
   Result<int> convert(ConvertDisplay& display) {
     const bool int4 = form_ == StoredForm::int4;
-    QuantizeOptions options{.choices = int4 ? autoround_choices() : fp8_choices(),
-                            .group = int(group_),
-                            .mtp_apart = int4};
-    for (const std::string& choice : classes_)
-      SLIP_TRY_STATUS(apply_choice(choice, options.choices));
+    const QuantizeOptions options{.choices = choices_, .group = int(group_), .mtp_apart = int4};
     SLIP_TRY(const std::filesystem::path folder, locate_model(model_));
     SLIP_TRY(const Checkpoint source, Checkpoint::open(folder));
     SLIP_TRY(const QuantizePlan plan, plan_quantization(source, options));
     for (const std::string& note : source.notes()) display.say(cat(model_, ": ", note));
     display.say(plan_text(plan));
-    if (dry_run_) return 0;
+    if (dry_run_) return finish(plan, {});
     ModelFlags machine;
     machine.threads = threads_;
     machine.device = calibrate_.empty() ? "cpu" : device_;
@@ -189,7 +192,17 @@ class ConvertQuantize : public Verb {
                quality_report({.source = folder, .made = out_, .text = report_}, backend));
       display.say(report);
     }
-    std::printf("%s\n", out_.c_str());
+    if (!json_) std::printf("%s\n", out_.c_str());
+    return finish(plan, result);
+  }
+
+  int finish(const QuantizePlan& plan, const QuantizeResult& result) const {
+    const JsonObject object{{"folder", out_},
+                            {"source_bytes", plan.source_bytes},
+                            {"was_there", result.was_there},
+                            {"written_bytes", result.written},
+                            {"dry_run", dry_run_}};
+    if (json_) std::printf("%s\n", dump_json(object).c_str());
     return 0;
   }
 
@@ -197,11 +210,12 @@ class ConvertQuantize : public Verb {
   Flags flags_;
   std::string model_, out_;
   std::vector<std::string> classes_;
+  FormChoices choices_;
   int64_t group_ = 128;
   std::string calibrate_, report_, device_ = "auto";
   SampleSize samples_;
   std::optional<int64_t> threads_;
-  bool dry_run_ = false, quiet_ = false;
+  bool dry_run_ = false, quiet_ = false, json_ = false;
 };
 
 }  // namespace

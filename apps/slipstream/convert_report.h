@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "environment.h"
+#include "backend.h"
 
 namespace slip {
 

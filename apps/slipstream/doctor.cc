@@ -1,10 +1,12 @@
 // doctor: what this machine is, how fast its memory and disk are, and what stands in the way.
 #include <cstdio>
 
+#include "backend.h"
 #include "doctor_checks.h"
 #include "engine/memory_plan.h"
 #include "environment.h"
 #include "machine.h"
+#include "model_flags.h"
 #include "roofs.h"
 #include "run_stats.h"
 #include "verb.h"
@@ -26,6 +28,7 @@ class Doctor : public Verb {
 
   Result<int> run() override {
     look_at_machine();
+    look_at_gpus();
     measure_speed();
     look_at_disk();
     look_at_model();
@@ -93,6 +96,17 @@ class Doctor : public Verb {
     if (memory.available < uint64_t{1} << 30)
       problem(cat("Only ", describe_bytes(memory.available),
                   " of memory are available: close other programs."));
+  }
+
+  void look_at_gpus() {
+    const GpuState gpu = look_at_gpu();
+    const bool usable = !gpu.description.empty();
+    report_["gpu"] = JsonObject{{"there", gpu.there},
+                                {"usable", usable},
+                                {"description", gpu.description},
+                                {"why_not", gpu.why_not}};
+    row("gpu", usable ? gpu.description : gpu.there ? "not used" : "none");
+    if (gpu.there && !usable) problem("The GPU is not used: " + gpu.why_not);
   }
 
   void measure_speed() {

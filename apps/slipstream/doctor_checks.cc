@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/threads.h"
 #include "engine/memory_plan.h"
+#include "model_flags.h"
 #include "run_answer.h"
 #include "run_model.h"
 

@@ -7,8 +7,11 @@
 #include <iostream>
 #include <iterator>
 
+#include "backend.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "loading_bar.h"
+#include "model_flags.h"
 #include "models/model_source.h"
 
 namespace slip {

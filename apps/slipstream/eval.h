@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "environment.h"
+#include "backend.h"
+#include "model_flags.h"
 #include "speculate_flags.h"
 #include "verb.h"
 

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "eval.h"
 #include "eval_drafts.h"
+#include "model_flags.h"
 #include "run_stats.h"
 #include "text/tokenizer.h"
 
@@ -30,12 +31,15 @@ class EvalAccept : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
+  Status settle() override {
     if (ids_.empty() == text_.empty()) return error("one of --ids and --text is needed");
     if (drafts_ < 1 || drafts_ > kMaxDrafts)
       return error("--drafts is 1 to ", kMaxDrafts, ", not ", drafts_);
     if (window_ < 2) return error("--window must be at least 2, not ", window_);
-    SLIP_TRY_STATUS(drafter_.check());
+    return drafter_.check();
+  }
+
+  Result<int> run() override {
     SLIP_TRY(const std::vector<std::vector<int32_t>> lists, read_lists());
     const auto windows = windows_of(lists, window_);
     if (windows.empty())

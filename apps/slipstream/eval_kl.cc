@@ -1,6 +1,7 @@
 // eval kl: what a coarser cache, coarser weights or another checkpoint does to the distribution.
 #include <cstdio>
 
+#include "backend.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "eval.h"
@@ -29,9 +30,13 @@ class EvalKl : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
+  Status settle() override {
     if (ids_.empty()) return error("--ids is needed");
     if (window_ < 2) return error("--window must be at least 2, not ", window_);
+    return {};
+  }
+
+  Result<int> run() override {
     SLIP_TRY(const std::vector<std::vector<int32_t>> lists, read_id_lists(ids_));
     const auto windows = windows_of(lists, window_);
     if (windows.empty()) return error(ids_, ": nothing to predict");

@@ -48,8 +48,12 @@ class EvalLogits : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
+  Status settle() override {
     if (ids_.empty() || out_.empty()) return error("--ids and --out are needed");
+    return {};
+  }
+
+  Result<int> run() override {
     SLIP_TRY(const std::vector<int32_t> ids, read_ids(ids_));
     SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, {.context = int64_t(ids.size())}));
     const auto count = int64_t(ids.size());
@@ -92,9 +96,13 @@ class EvalMtp : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
+  Status settle() override {
     if (ids_.empty() || out_.empty()) return error("--ids and --out are needed");
     if (steps_ < 1 || steps_ > 2) return error("--steps is 1 or 2, not ", steps_);
+    return {};
+  }
+
+  Result<int> run() override {
     SLIP_TRY(const std::vector<int32_t> ids, read_ids(ids_));
     if (ids.size() < 2) return error(ids_, ": drafting needs at least two tokens");
     SLIP_TRY(Evaluation evaluation,
@@ -145,9 +153,13 @@ class EvalPpl : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
+  Status settle() override {
     if (ids_.empty()) return error("--ids is needed");
     if (window_ < 2) return error("--window must be at least 2, not ", window_);
+    return {};
+  }
+
+  Result<int> run() override {
     SLIP_TRY(const std::vector<std::vector<int32_t>> lists, read_id_lists(ids_));
     const auto windows = windows_of(lists, window_);
     if (windows.empty()) return error(ids_, ": nothing to predict");

@@ -6,6 +6,7 @@
 #include "engine/generate.h"
 #include "engine/generation_config.h"
 #include "eval.h"
+#include "model_flags.h"
 #include "needle_text.h"
 #include "text/chat_template.h"
 
@@ -77,14 +78,18 @@ class EvalNeedle : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
+  Status settle() override {
     if (depths_ < 1) return error("--depths must be at least 1, not ", depths_);
     if (trials_ < 1) return error("--trials must be at least 1, not ", trials_);
     Result<std::vector<int64_t>> lengths = parse_counts(lengths_, 1);
     if (!lengths.ok()) return std::move(lengths).failure().in("--lengths");
     if (lengths.value().empty()) return error("--lengths names none");
-    int64_t longest = 0;
-    for (const int64_t length : lengths.value()) longest = std::max(longest, length);
+    token_counts_ = std::move(lengths).value();
+    return {};
+  }
+
+  Result<int> run() override {
+    const int64_t longest = std::ranges::max(token_counts_);
     SLIP_TRY(const Asker asker, Asker::open(model_.model));
     SLIP_TRY(const Evaluation evaluation,
              load_for_evaluation(model_, {.context = longest + kAnswerTokens}));
@@ -92,8 +97,8 @@ class EvalNeedle : public Verb {
     const Stopwatch clock;
     const auto progress = progress_line("needle");
     Session session(*evaluation.engine);
-    const int64_t cells = int64_t(lengths.value().size()) * depths_;
-    for (const int64_t length : lengths.value()) {
+    const int64_t cells = int64_t(token_counts_.size()) * depths_;
+    for (const int64_t length : token_counts_) {
       for (int64_t place = 0; place < depths_; ++place) {
         cells_.push_back({.length = length, .depth = depth_of(place)});
         SLIP_TRY_STATUS(fill(cells_.back(), asker, session));
@@ -179,6 +184,7 @@ class EvalNeedle : public Verb {
   Flags flags_;
   ModelFlags model_;
   std::string lengths_ = "256,512,1024,1500";
+  std::vector<int64_t> token_counts_;
   int64_t depths_ = 5, trials_ = 1, seed_ = 0;
   bool json_ = false;
 

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "eval.h"
+#include "model_flags.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -105,7 +106,7 @@ class EvalRender : public TextVerb {
         for (const auto& [name, flag] : value.get_object()) request.flags[name] = flag;
       } else if (key == "add_generation_prompt" && value.is_bool()) {
         request.add_generation_prompt = value.get_bool();
-      } else if (key != "name" && key != "expect" && key != "error") {
+      } else {
         request.flags[key] = value;
       }
     }

@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "environment.h"
+#include "backend.h"
 #include "inspect_report.h"
+#include "model_flags.h"
 #include "verb.h"
 
 namespace slip {

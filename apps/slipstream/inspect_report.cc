@@ -19,8 +19,20 @@ std::string stored_format(const StoredTensor& tensor) {
     case StoredType::f16: return "f16";
     case StoredType::f32: return "f32";
     case StoredType::f8_e4m3: return "fp8";
-    default: return std::string(stored_type_name(tensor.type));
+    case StoredType::f64:
+    case StoredType::f8_e5m2:
+    case StoredType::f8_e8m0:
+    case StoredType::i64:
+    case StoredType::i32:
+    case StoredType::i16:
+    case StoredType::i8:
+    case StoredType::u64:
+    case StoredType::u32:
+    case StoredType::u16:
+    case StoredType::u8:
+    case StoredType::boolean: return std::string(stored_type_name(tensor.type));
   }
+  unreachable("StoredType");
 }
 
 Status add_stored(const InspectRequest& request, const ModelPlan& plan, InspectReport& report) {

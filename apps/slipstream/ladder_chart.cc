@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "svg.h"
 #include "terminal_text.h"
 
 namespace slip {
@@ -24,20 +25,6 @@ std::string blocks(double columns) {
   std::string text;
   for (int64_t i = 0; i < eighths / 8; ++i) text += "█";
   return text + kPart[size_t(eighths % 8)];
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char byte : text) {
-    switch (byte) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += byte;
-    }
-  }
-  return out;
 }
 
 // In pixels.
@@ -63,7 +50,7 @@ constexpr const char* kStyle =
     "</style>\n";
 
 std::string svg_text(double x, double y, const std::string& attributes, const std::string& text) {
-  return cat("<text x=\"", x, "\" y=\"", y, "\"", attributes, ">", escaped(text), "</text>\n");
+  return cat("<text x=\"", x, "\" y=\"", y, "\"", attributes, ">", svg_escaped(text), "</text>\n");
 }
 
 }  // namespace
@@ -89,7 +76,7 @@ std::string svg_chart(const std::vector<Bar>& bars, const ChartTexts& texts) {
   const double height = kHead + kPitch * double(bars.size()) + kMargin;
   std::string svg = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", kWidth, " ",
                         height, "\" width=\"", kWidth, "\" height=\"", height, "\" role=\"img\">\n",
-                        "<title>", escaped(texts.title), "</title>\n", kStyle);
+                        "<title>", svg_escaped(texts.title), "</title>\n", kStyle);
   svg += svg_text(kMargin, 30, " class=\"title\"", texts.title);
   svg += svg_text(kMargin, 52, " class=\"quiet\"", texts.subtitle);
   double y = kHead;

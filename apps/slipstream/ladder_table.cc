@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "numbers.h"
 #include "run_stats.h"
 #include "terminal_text.h"
 
@@ -10,12 +11,6 @@ namespace slip {
 namespace {
 
 using Cells = std::vector<std::string>;
-
-std::string fixed(double value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.*f", digits, value);
-  return text;
-}
 
 // In percent, place by place.
 std::string describe_acceptance(const std::vector<double>& shares) {

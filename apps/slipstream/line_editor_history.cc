@@ -12,7 +12,8 @@ namespace slip {
 namespace {
 
 constexpr size_t kMaxEntries = 2000;
-constexpr uint64_t kMaxFileBytes = 4 << 20;
+constexpr size_t kMaxFileBytes = 4 << 20;
+constexpr mode_t kOwnerOnly = 0600;
 
 // One entry per line of the file, so its own line breaks are escaped.
 std::string escaped(const std::string& entry) {
@@ -43,7 +44,8 @@ void append_line(const std::filesystem::path& file, const std::string& line) {
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
   // One write, so that lines of two chats do not mix; for the owner's eyes only.
-  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int descriptor =
+      ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kOwnerOnly);
   if (descriptor < 0) return;
   const std::string bytes = line + "\n";
   [[maybe_unused]] const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
@@ -54,19 +56,25 @@ void append_line(const std::filesystem::path& file, const std::string& line) {
 
 LineHistory::LineHistory(std::filesystem::path file) : file_(std::move(file)) {
   if (file_.empty() || !std::filesystem::exists(file_)) return;
-  const Result<std::string> content = read_text_file(file_, kMaxFileBytes);
+  const Result<MappedFile> content = MappedFile::open(file_);
   if (!content.ok()) return;
-  const std::string_view text = content.value();
+  const std::span<const std::byte> bytes = content.value().bytes();
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const bool too_long = text.size() > kMaxFileBytes;
+  if (too_long) {  // the newest, from the beginning of a line
+    text.remove_prefix(text.size() - kMaxFileBytes / 2);
+    text.remove_prefix(std::min(text.find('\n'), text.size()));
+  }
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     if (end > begin) entries_.push_back(unescaped(text.substr(begin, end - begin)));
     begin = end + 1;
   }
-  if (entries_.size() <= 2 * kMaxEntries) return;
-  entries_.erase(entries_.begin(), entries_.end() - kMaxEntries);
+  if (!too_long && entries_.size() <= 2 * kMaxEntries) return;
+  if (entries_.size() > kMaxEntries) entries_.erase(entries_.begin(), entries_.end() - kMaxEntries);
   std::string kept;
   for (const std::string& entry : entries_) kept += escaped(entry) + "\n";
-  [[maybe_unused]] const Status written = write_file_atomically(file_, kept);
+  [[maybe_unused]] const Status written = write_file_atomically(file_, kept, kOwnerOnly);
 }
 
 void LineHistory::add(const std::string& entry) {

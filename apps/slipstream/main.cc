@@ -1,6 +1,6 @@
 // slipstream: one binary, a file per verb.
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
 
 #include "verb.h"
 #include "version.h"
@@ -55,6 +55,33 @@ Verb* find_verb(const std::vector<std::unique_ptr<Verb>>& verbs, int argc, char*
   return nullptr;
 }
 
+// "convert" alone is no verb, but the beginning of several.
+int explain_group(const std::vector<std::unique_ptr<Verb>>& verbs, const std::string& group,
+                  const std::string& second) {
+  std::string members;
+  for (const auto& verb : verbs) {
+    const Flags& flags = verb->flags();
+    if (!flags.verb().starts_with(group + " ")) continue;
+    std::string name = flags.verb();
+    name.resize(std::max<size_t>(name.size(), 18), ' ');
+    members += cat("  ", name, " ", flags.summary(), "\n");
+  }
+  if (members.empty()) {
+    std::fprintf(stderr, "slipstream: there is no verb \"%s\"; see slipstream --help\n",
+                 group.c_str());
+    return 2;
+  }
+  const bool asked = second == "-h" || second == "--help" || second == "help";
+  if (!asked)
+    std::fprintf(stderr, "slipstream: %s needs one of these words behind it%s\n", group.c_str(),
+                 second.empty() ? "" : cat(", not \"", second, "\"").c_str());
+  std::fprintf(asked ? stdout : stderr,
+               "%sUsage: slipstream %s WHAT [OPTIONS]\n\n%s\nslipstream %s WHAT --help shows the "
+               "options.\n",
+               asked ? "" : "\n", group.c_str(), members.c_str(), group.c_str());
+  return asked ? 0 : 2;
+}
+
 // Exit statuses: 0 worked, 1 failed, 2 the command line was wrong.
 int main_result(int argc, char** argv) {
   const auto verbs = make_all_verbs();
@@ -69,11 +96,7 @@ int main_result(int argc, char** argv) {
   }
   int first_argument = 0;
   Verb* verb = find_verb(verbs, argc, argv, first_argument);
-  if (!verb) {
-    std::fprintf(stderr, "slipstream: there is no verb \"%s\"; see slipstream --help\n",
-                 first.c_str());
-    return 2;
-  }
+  if (!verb) return explain_group(verbs, first, argc > 2 ? argv[2] : "");
   const Result<Flags::Outcome> outcome =
       verb->flags().parse(std::vector<std::string>(argv + first_argument, argv + argc));
   if (!outcome.ok()) {
@@ -81,10 +104,15 @@ int main_result(int argc, char** argv) {
     return 2;
   }
   if (outcome.value() == Flags::Outcome::done) return 0;
+  const std::string& name = verb->flags().verb();
+  if (const Status settled = verb->settle(); !settled.ok()) {
+    std::fprintf(stderr, "slipstream %s: %s; see slipstream %s --help\n", name.c_str(),
+                 settled.failure().message.c_str(), name.c_str());
+    return 2;
+  }
   const Result<int> status = verb->run();
   if (!status.ok()) {
-    std::fprintf(stderr, "slipstream %s: %s\n", verb->flags().verb().c_str(),
-                 status.failure().message.c_str());
+    std::fprintf(stderr, "slipstream %s: %s\n", name.c_str(), status.failure().message.c_str());
     return 1;
   }
   return status.value();

@@ -46,14 +46,18 @@ class Pull : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Result<int> run() override {
-    const std::optional<RepoId> repo = parse_repo_id(repository_);
-    if (!repo) return usage(cat("expected org/name[@revision], found \"", repository_, "\""));
+  Status settle() override {
+    repo_ = parse_repo_id(repository_);
+    if (!repo_) return error("expected org/name[@revision], found \"", repository_, "\"");
     if (connections_ < 1 || connections_ > 64)
-      return usage(cat("--connections is 1 to 64, not ", connections_));
+      return error("--connections is 1 to 64, not ", connections_);
+    return {};
+  }
+
+  Result<int> run() override {
     if (is_offline())
       return error("HF_HUB_OFFLINE is set, so nothing is downloaded; unset it to pull");
-    PullRequest request{.repo = *repo, .hub_folder = cache_, .hub = hub_settings()};
+    PullRequest request{.repo = *repo_, .hub_folder = cache_, .hub = hub_settings()};
     if (cache_.empty()) {
       SLIP_TRY(request.hub_folder, hub_folder());
     }
@@ -83,13 +87,9 @@ class Pull : public Verb {
     return 0;
   }
 
-  int usage(const std::string& message) const {
-    std::fprintf(stderr, "slipstream pull: %s; see slipstream pull --help\n", message.c_str());
-    return 2;
-  }
-
   Flags flags_;
   std::string repository_, endpoint_, cache_;
+  std::optional<RepoId> repo_;
   FileChoice files_;
   int64_t connections_ = 8;
   bool verify_ = false, dry_run_ = false, quiet_ = false;

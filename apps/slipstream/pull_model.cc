@@ -5,6 +5,7 @@
 
 #include "base/repo_id.h"
 #include "checkpoint/model_location.h"
+#include "environment.h"
 #include "pull_progress.h"
 #include "terminal.h"
 

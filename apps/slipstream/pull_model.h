@@ -1,7 +1,7 @@
 // A model that somebody wants to use and that is not there yet.
 #pragma once
 
-#include "environment.h"
+#include "model_flags.h"
 
 namespace slip {
 

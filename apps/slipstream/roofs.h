@@ -1,7 +1,7 @@
 // What the machine can do, measured: the roofs that speeds are compared with.
 #pragma once
 
-#include "environment.h"
+#include "backend.h"
 
 namespace slip {
 

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "chat.h"
+#include "environment.h"
 #include "eval.h"
 #include "pull_model.h"
 #include "run_once.h"
@@ -29,9 +30,9 @@ class Run : public Verb {
   Run() : flags_("run", "Chat with a model, or ask it one thing") { options_.add_to(flags_); }
   Flags& flags() override { return flags_; }
 
+  Status settle() override { return options_.settle(); }
+
   Result<int> run() override {
-    if (const Status settled = options_.settle(); !settled.ok())
-      return usage(settled.failure().message);
     SLIP_TRY_STATUS(fetch_model(options_.model));
     const Terminal terminal = Terminal::detect(user_environment());
     if (options_.dry_run) return print_plan(options_);
@@ -44,19 +45,17 @@ class Run : public Verb {
       prompt += (both ? "\n\n" : "") + piped;
     }
     if (!prompt.empty()) return answer_once(options_, prompt, terminal);
-    if (!terminal.input || !terminal.output || options_.json || options_.raw)
-      return usage(
-          "there is no prompt; give one as PROMPT, --prompt, --ids or on standard input "
-          "(a chat needs a terminal)");
+    if (!terminal.input || !terminal.output || options_.json || options_.raw) {
+      std::fputs(
+          "slipstream run: there is no prompt; give one as PROMPT, --prompt, --ids or on standard "
+          "input (a chat needs a terminal); see slipstream run --help\n",
+          stderr);
+      return 2;
+    }
     return chat(options_, terminal);
   }
 
  private:
-  int usage(const std::string& message) const {
-    std::fprintf(stderr, "slipstream run: %s; see slipstream run --help\n", message.c_str());
-    return 2;
-  }
-
   Flags flags_;
   RunOptions options_;
 };

@@ -1,6 +1,9 @@
 #include "run_model.h"
 
+#include "backend.h"
 #include "base/clock.h"
+#include "loading_bar.h"
+#include "model_flags.h"
 
 namespace slip {
 namespace {
@@ -28,7 +31,7 @@ Result<TalkingModel> TalkingModel::open(const ModelFlags& flags) {
   const Stopwatch clock;
   SLIP_TRY(std::filesystem::path folder, locate_model(flags.model));
   SLIP_TRY(ModelSource source, open_model(folder, flags));
-  TalkingModel model(folder, std::move(source));
+  TalkingModel model(std::move(source));
   model.name_ = display_name(folder);
   SLIP_TRY(model.defaults_, read_generation_defaults(folder));
   if (Result<Tokenizer> tokenizer = Tokenizer::load(folder); tokenizer.ok()) {

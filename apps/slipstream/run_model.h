@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "backend.h"
 #include "engine/generation_config.h"
-#include "environment.h"
+#include "model_flags.h"
 #include "speculate_flags.h"
 #include "text/chat_template.h"
 #include "text/output_format.h"
@@ -41,7 +42,6 @@ class TalkingModel {
   Result<std::string> render(const JsonArray& messages, std::optional<bool> think) const;
 
   const std::string& name() const { return name_; }
-  const std::filesystem::path& folder() const { return folder_; }
   const ModelSource& source() const { return source_; }
   const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
   // How it marks its thoughts and tool calls.
@@ -53,14 +53,12 @@ class TalkingModel {
   double load_seconds() const { return load_seconds_; }
 
  private:
-  TalkingModel(std::filesystem::path folder, ModelSource source)
-      : folder_(std::move(folder)), source_(std::move(source)) {}
+  explicit TalkingModel(ModelSource source) : source_(std::move(source)) {}
 
   Status prepare(const ModelFlags& flags);
   Result<EngineOptions> engine_options(const ModelFlags& flags, const SpeculateFlags& speculation,
                                        int64_t positions) const;
 
-  std::filesystem::path folder_;
   std::string name_;
   ModelSource source_;
   std::optional<Tokenizer> tokenizer_;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "environment.h"
+#include "model_flags.h"
 #include "run_printer.h"
 #include "run_sampling.h"
 #include "speculate_flags.h"

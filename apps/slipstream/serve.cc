@@ -1,6 +1,4 @@
 // serve: the engine for many, over HTTP.
-#include <cstdio>
-
 #include "pull_model.h"
 #include "serve_run.h"
 #include "verb.h"
@@ -16,12 +14,9 @@ class Serve : public Verb {
   }
   Flags& flags() override { return flags_; }
 
+  Status settle() override { return options_.settle(flags_); }
+
   Result<int> run() override {
-    if (const Status settled = options_.settle(flags_); !settled.ok()) {
-      std::fprintf(stderr, "slipstream serve: %s; see slipstream serve --help\n",
-                   settled.failure().message.c_str());
-      return 2;
-    }
     SLIP_TRY_STATUS(fetch_model(options_.model));
     return serve(options_);
   }

@@ -2,18 +2,12 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/files.h"
 #include "base/json.h"
 
 namespace slip {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
-}
 
 std::string flag_name(std::string_view key) {
   std::string name(key);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "numbers.h"
 #include "text/utf8.h"
 
 namespace slip {
@@ -20,20 +21,10 @@ std::string now() {
   return text;
 }
 
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f", digits, value);
-  return text;
-}
-
-// Paths are the client's to choose: one line, and not a long one.
+// Paths are the client's to choose.
 std::string shown_path(const std::string& path) {
   constexpr size_t kLongest = 200;
-  std::string text;
-  append_lossy_utf8(std::string_view(path).substr(0, kLongest), text);
-  for (char& byte : text)
-    if (static_cast<unsigned char>(byte) < ' ' || byte == 127) byte = '?';
-  return text;
+  return printable_line(path, kLongest);
 }
 
 double rate(const TokenUsage& usage) {

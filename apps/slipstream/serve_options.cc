@@ -48,22 +48,23 @@ void ServeOptions::add_to(Flags& flags) {
 }
 
 Status ServeOptions::settle(Flags& flags) {
+  SLIP_TRY_STATUS(model.take_positional(positional_model));
   if (!config.empty()) {
     SLIP_TRY(const Flags::Settings settings, read_config_file(config));
     if (Status added = flags.add_settings(settings); !added.ok())
       return std::move(added).failure().in(config);
   }
-  if (!positional_model.empty()) model.model = positional_model;
+  if (!positional_model.empty()) model.model = positional_model;  // the file may name another
   if (port < 0 || port > 65535) return error("--port is 0 to 65535, not ", port);
   if (max_users < 0 || max_users > 1024) return error("--max-users is 0 to 1024, not ", max_users);
   if (max_queue < 0) return error("--max-queue must not be negative");
   if (!(shutdown_seconds >= 0)) return error("--shutdown-seconds must not be negative");
   if (tls_certificate.empty() != tls_key.empty())
     return error("--tls-cert and --tls-key belong together");
-  SLIP_TRY_STATUS([&]() -> Status {
-    SLIP_TRY([[maybe_unused]] const uint64_t bytes, parse_size(max_body));
-    return {};
-  }());
+  SLIP_TRY(max_body_bytes, parse_size(max_body));
+  constexpr uint64_t kLongestBody = uint64_t{1} << 30;
+  if (max_body_bytes < 1 || max_body_bytes > kLongestBody)
+    return error("--max-body is 1 byte to 1 GiB, not ", max_body);
   return speculation.check();
 }
 

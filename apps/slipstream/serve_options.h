@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "environment.h"
+#include "model_flags.h"
 #include "server/api.h"
 #include "server/auth.h"
 #include "speculate_flags.h"
@@ -24,6 +25,7 @@ struct ServeOptions {
   int64_t max_users = 0;  // 0: as many as suit the memory
   int64_t max_queue = 256;
   std::string max_body = "32MiB";
+  uint64_t max_body_bytes = 0;  // what settle() makes of it
   std::vector<std::string> aliases;
   std::string reasoning_field = "reasoning_content";
   bool strict_template = false;

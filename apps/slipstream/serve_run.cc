@@ -1,5 +1,6 @@
 #include "serve_run.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,8 +9,10 @@
 #include <optional>
 #include <thread>
 
+#include "base/ascii.h"
 #include "base/clock.h"
-#include "base/files.h"
+#include "engine/memory_plan.h"
+#include "environment.h"
 #include "run_model.h"
 #include "serve_log.h"
 #include "serve_signals.h"
@@ -27,6 +30,9 @@ constexpr int kRequestThreads = 2;
 
 // For the first token, of which a large model on a cold machine takes its time.
 constexpr double kFirstTokenSeconds = 120;
+
+// Between lines that say how far loading is.
+constexpr double kLoadNoteSeconds = 5;
 
 // For the last bytes of replies to reach their clients.
 constexpr double kGoodbyeSeconds = 2;
@@ -46,7 +52,9 @@ class Serving {
                            .port = uint16_t(options_.port),
                            .tls_certificate = options_.tls_certificate,
                            .tls_key = options_.tls_key};
-    SLIP_TRY(http.limits.body_bytes, parse_size(options_.max_body));
+    http.limits.body_bytes = options_.max_body_bytes;
+    // A few of the longest must fit, or they would never be taken.
+    http.bodies_bytes = std::max(http.bodies_bytes, 4 * http.limits.body_bytes);
     gate_.emplace(HttpGate::Options{
         .keys = std::move(keys), .hosts = our_names(), .origins = options_.allowed_origins});
     std::vector<ApiRoute> routes = operations_.routes();
@@ -54,8 +62,8 @@ class Serving {
     router_ = std::make_unique<Router>(std::move(routes), kRequestThreads);
     HttpServer::Hooks hooks;
     hooks.check = [this](HttpRequest& request) { return gate_->admit(request); };
-    hooks.handler = [this](const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
-      router_->handle(request, reply);
+    hooks.handler = [this](HttpRequest&& request, const std::shared_ptr<HttpReply>& reply) {
+      router_->handle(std::move(request), reply);
     };
     hooks.log = [this](const HttpRecord& record) {
       metrics_.http_status(record.status);
@@ -76,14 +84,14 @@ class Serving {
       loaded = true;
       if (failure) signals_.wake();
     });
-    const StopSignals::Event event = signals_.wait();
+    signals_.wait();
     if (!loaded) {
       // Loading cannot be interrupted, and nobody has been promised an answer yet.
       log_.note("stopped", "stopped while loading");
       std::_Exit(0);
     }
     loader.join();
-    if (event == StopSignals::Event::woken) {
+    if (failure) {  // also when a signal came just then: there is no service to stop
       server_->drain(kGoodbyeSeconds);
       return *std::move(failure);
     }
@@ -99,10 +107,8 @@ class Serving {
     served.tokenizer = model_.tokenizer();
     served.chat_template = model_.chat_template();
     served.defaults = model_.defaults();
+    served.context = model_.source().max_context();
     served.created = std::time(nullptr);
-    if (Result<std::string> text = read_text_file(model_.folder() / "chat_template.jinja");
-        text.ok())
-      served.template_text = std::move(text).value();
     return served;
   }
 
@@ -122,9 +128,7 @@ class Serving {
     char host[256] = "";
     if (!is_loopback(options_.host) && ::gethostname(host, sizeof(host) - 1) == 0)
       names.insert(names.end(), {host, cat(host, ".local")});
-    for (std::string& name : names)
-      std::transform(name.begin(), name.end(), name.begin(),
-                     [](unsigned char byte) { return char(std::tolower(byte)); });
+    for (std::string& name : names) name = lower_ascii(name);
     return names;
   }
 
@@ -137,11 +141,18 @@ class Serving {
 
   Status load() {
     const Stopwatch clock;
-    SLIP_TRY_STATUS(model_.load_for_many(options_.model, options_.speculation, options_.max_users,
-                                         [this](uint64_t done, uint64_t total) {
-                                           operations_.set_loading(
-                                               total > 0 ? double(done) / double(total) : 0);
-                                         }));
+    double told = 0;
+    const auto progress = [&](uint64_t done, uint64_t total) {
+      operations_.set_loading(total > 0 ? double(done) / double(total) : 0);
+      if (clock.seconds() - told < kLoadNoteSeconds) return;
+      told = clock.seconds();
+      log_.note(
+          "loading",
+          cat("loading ", model_.name(), ": ", describe_bytes(done), " of ", describe_bytes(total)),
+          {{"bytes", done}, {"total_bytes", total}});
+    };
+    SLIP_TRY_STATUS(
+        model_.load_for_many(options_.model, options_.speculation, options_.max_users, progress));
     Engine& engine = model_.engine();
     const std::optional<DraftLength> drafts = options_.speculation.length();
     ServiceOptions service;
@@ -177,7 +188,7 @@ class Serving {
   void stop() {
     const Stopwatch clock;
     operations_.set_draining();
-    server_->drain(0);  // no more connections and requests
+    service_->drain(0);  // new requests are refused from here on, with 503
     log_.note("draining", cat("stopping: answers under way have ", options_.shutdown_seconds,
                               " s; a second signal ends at once"));
     constexpr double kLookSeconds = 0.1;
@@ -189,6 +200,7 @@ class Serving {
         std::_Exit(0);
       }
     }
+    server_->drain(0);  // no more connections and requests
     router_ = nullptr;  // no handler may ask the service any more
     api_.attach(nullptr);
     operations_.forget_service();
@@ -212,9 +224,19 @@ class Serving {
   std::optional<MetricsAnswerer> answerer_;
 };
 
+// Connections and the files of a model need more descriptors than shells usually allow.
+void raise_descriptor_limit() {
+  constexpr rlim_t kEnough = 8192;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kEnough) return;
+  limit.rlim_cur = std::min(kEnough, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 Result<int> serve(const ServeOptions& options) {
+  raise_descriptor_limit();
   SLIP_TRY(KeyRing keys, options.keys(user_environment()));
   SLIP_TRY(TalkingModel model, TalkingModel::open(options.model));
   if (!model.tokenizer()) return error("a server needs a tokenizer, and the model has none");

@@ -13,6 +13,8 @@ class Verb {
  public:
   virtual ~Verb() = default;
   virtual Flags& flags() = 0;
+  // Refuses a command line that makes no sense, before anything is done.
+  virtual Status settle() { return {}; }
   // The exit status, or why it failed.
   virtual Result<int> run() = 0;
 };

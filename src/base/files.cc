@@ -71,12 +71,13 @@ Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t l
   return text;
 }
 
-Status write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                             mode_t mode) {
   std::filesystem::path temporary = path;
   temporary += cat(".tmp", ::getpid());
   {
     const FileDescriptor file(
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
     if (file.get() < 0) return system_error(temporary, "create");
     Status written = write_all(file.get(), content, temporary);
     if (!written.ok()) {

@@ -1,6 +1,8 @@
 // Files: whole reads, read-only maps, atomic writes. Every failure names the path.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -16,7 +18,8 @@ namespace slip {
 Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t limit = 256u << 20);
 
 // Writes beside the target and renames, so that a reader never sees half a file.
-Status write_file_atomically(const std::filesystem::path& path, std::string_view content);
+Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                             mode_t mode = 0644);
 
 // A file mapped read-only. Moves, never copies; the bytes live as long as the object.
 class MappedFile {

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/ascii.h"
 #include "base/files.h"
 #include "base/repo_id.h"
 #include "base/text.h"
@@ -14,13 +15,6 @@ namespace fs = std::filesystem;
 bool is_folder(const fs::path& path) {
   std::error_code code;
   return fs::is_directory(path, code);
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
 }
 
 // refs/<branch or tag> holds a commit; a commit is a folder of snapshots/.

@@ -77,8 +77,20 @@ std::optional<size_t> first_bad_value(const StoredTensor& tensor) {
     case StoredType::f32: return first_not_finite<uint32_t>(tensor.data, 0x7f800000u);
     case StoredType::f16: return first_not_finite<uint16_t>(tensor.data, 0x7c00);
     case StoredType::bf16: return first_not_finite<uint16_t>(tensor.data, 0x7f80);
-    default: return std::nullopt;
+    case StoredType::f8_e5m2: return first_not_finite<uint8_t>(tensor.data, 0x7c);
+    case StoredType::f8_e8m0: return first_not_finite<uint8_t>(tensor.data, 0xff);
+    case StoredType::f8_e4m3:  // check_fp8_codes() says more
+    case StoredType::i64:
+    case StoredType::i32:
+    case StoredType::i16:
+    case StoredType::i8:
+    case StoredType::u64:
+    case StoredType::u32:
+    case StoredType::u16:
+    case StoredType::u8:
+    case StoredType::boolean: return std::nullopt;
   }
+  unreachable("StoredType");
 }
 
 Status check_tensor(const StoredTensor& tensor) {
@@ -114,7 +126,9 @@ FolderReport check_folder(const fs::path& folder, const Ops& ops) {
 
   const Result<ModelSource> source = ModelSource::open(folder);
   if (fails(source)) return report;
-  report.notes = source.value().notes();
+  for (const std::string& note : source.value().notes())  // those of the checkpoint are among them
+    if (std::find(report.notes.begin(), report.notes.end(), note) == report.notes.end())
+      report.notes.push_back(note);
   report.has_mtp = source.value().has_mtp();
   const Result<ModelPlan> plan = source.value().plan({.with_mtp = true}, ops);
   if (fails(plan)) return report;

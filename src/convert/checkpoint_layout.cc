@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/files.h"
+#include "checkpoint/index.h"
+
 namespace slip {
 namespace fs = std::filesystem;
 
@@ -21,6 +24,20 @@ TensorIndex index_of(const Checkpoint& checkpoint) {
   for (const StoredTensor& tensor : checkpoint.tensors())
     index[tensor.name] = {tensor.path().filename().string(), tensor.data.size()};
   return index;
+}
+
+bool is_described_by(const fs::path& folder, const std::string& config, const TensorIndex& index) {
+  const auto holds = [&](std::string_view name, const std::string& text) {
+    const Result<std::string> found = read_text_file(folder / name);
+    return found.ok() && found.value() == text;
+  };
+  return holds("config.json", config) && holds(kIndexName, index_text(index));
+}
+
+std::map<std::string, uint64_t> bytes_of_files(const TensorIndex& index) {
+  std::map<std::string, uint64_t> files;
+  for (const auto& [name, tensor] : index) files[tensor.file] += tensor.bytes;
+  return files;
 }
 
 std::string json_file_text(const JsonObject& object) { return dump_json(object, 2) + "\n"; }

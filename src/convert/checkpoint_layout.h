@@ -25,6 +25,13 @@ std::string index_text(const TensorIndex& index);
 // Of all tensors that a checkpoint holds, also those that its own index forgot.
 TensorIndex index_of(const Checkpoint& checkpoint);
 
+// Whether a folder's config.json and index are just these.
+bool is_described_by(const std::filesystem::path& folder, const std::string& config,
+                     const TensorIndex& index);
+
+// How much of tensors each file holds.
+std::map<std::string, uint64_t> bytes_of_files(const TensorIndex& index);
+
 // As config.json is usually written.
 std::string json_file_text(const JsonObject& object);
 

@@ -37,10 +37,10 @@ class HybridMaker {
 
   Result<HybridResult> run() {
     SLIP_TRY_STATUS(lay_out());
-    SLIP_TRY(result_.was_there, is_there());
+    result_.was_there = is_there();
     if (result_.was_there) return result_;
-    SLIP_TRY_STATUS(check_space());
     SLIP_TRY(OutputFolder output, OutputFolder::open(request_.out, purpose()));
+    SLIP_TRY_STATUS(check_room(output));
     SLIP_TRY_STATUS(adopt_companions(request_.int4.folder(), {"config.json"}, output));
     SLIP_TRY_STATUS(output.write("config.json", config_));
     for (const fs::path& file : adopted_) {
@@ -110,26 +110,16 @@ class HybridMaker {
   }
 
   // Whether an earlier run has made exactly this.
-  Result<bool> is_there() const {
-    std::error_code code;
-    if (!fs::is_directory(request_.out, code)) return false;
-    const auto same = [&](std::string_view name, const std::string& text) {
-      const Result<std::string> found = read_text_file(request_.out / name);
-      return found.ok() && found.value() == text;
-    };
-    return same("config.json", config_) && same(kIndexName, index_text(index_)) &&
-           verify(request_.out).ok();
+  bool is_there() const {
+    return is_described_by(request_.out, config_, index_) && verify(request_.out).ok();
   }
 
-  Status check_space() const {
-    uint64_t needed = total_;
-    if (request_.link == LinkWay::copy)
-      for (const fs::path& file : adopted_) needed += fs::file_size(file);
-    SLIP_TRY(const uint64_t there, free_disk_bytes(request_.out));
-    if (needed > there)
-      return error(request_.out.string(), ": needs ", needed, " bytes of disk, ", there,
-                   " are free");
-    return {};
+  Status check_room(const OutputFolder& output) const {
+    std::map<std::string, uint64_t> files = bytes_of_files(index_);
+    for (const fs::path& file : adopted_) {
+      SLIP_TRY(files[file.filename().string()], output.bytes_to_adopt(file, request_.link));
+    }
+    return output.check_room(files);
   }
 
   std::string purpose() const {

@@ -139,6 +139,27 @@ Status OutputFolder::write(std::string_view name, std::string_view content) cons
   return write_durably(file(name), content);
 }
 
+Status OutputFolder::check_room(const std::map<std::string, uint64_t>& files) const {
+  uint64_t needed = 0;
+  for (const auto& [name, bytes] : files)
+    if (!has(name)) needed += bytes;
+  SLIP_TRY(const uint64_t there, free_disk_bytes(hidden_));
+  if (needed > there)
+    return error(target_.string(), ": needs ", needed, " more bytes of disk, ", there,
+                 " are free; make room, or give another --out");
+  return {};
+}
+
+Result<uint64_t> OutputFolder::bytes_to_adopt(const fs::path& from, LinkWay way) const {
+  struct stat there {
+  }, here{};
+  if (::stat(from.c_str(), &there) != 0) return system_error(from, "look at");
+  if (::stat(hidden_.c_str(), &here) != 0) return system_error(hidden_, "look at");
+  const bool copies =
+      way == LinkWay::copy || (way == LinkWay::automatic && there.st_dev != here.st_dev);
+  return copies ? uint64_t(there.st_size) : uint64_t{0};
+}
+
 Result<uint64_t> OutputFolder::adopt(const fs::path& from, LinkWay way) const {
   std::error_code code;
   // Files of the Hugging Face cache are links; the content is what counts.

@@ -3,8 +3,9 @@
 // the hidden folder, and the same command goes on with it or begins it anew.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -37,8 +38,15 @@ class OutputFolder {
   std::filesystem::path file(std::string_view name) const { return hidden_ / name; }
   bool has(std::string_view name) const;
 
+  // Refuses, before hours of work, what the disk has no room for. `files` are the names and bytes
+  // of what will be written here; those that are here already need no more room.
+  Status check_room(const std::map<std::string, uint64_t>& files) const;
+
   // A whole file, on the disk when this returns.
   Status write(std::string_view name, std::string_view content) const;
+
+  // Bytes that adopt() will have to copy.
+  Result<uint64_t> bytes_to_adopt(const std::filesystem::path& from, LinkWay way) const;
 
   // Takes over a file of another checkpoint under its own name; returns the bytes that had to be
   // copied.

@@ -17,8 +17,21 @@ std::optional<DType> plain_dtype(StoredType type) {
     case StoredType::f32: return DType::f32;
     case StoredType::bf16: return DType::bf16;
     case StoredType::f16: return DType::f16;
-    default: return std::nullopt;
+    case StoredType::f64:
+    case StoredType::f8_e4m3:
+    case StoredType::f8_e5m2:
+    case StoredType::f8_e8m0:
+    case StoredType::i64:
+    case StoredType::i32:
+    case StoredType::i16:
+    case StoredType::i8:
+    case StoredType::u64:
+    case StoredType::u32:
+    case StoredType::u16:
+    case StoredType::u8:
+    case StoredType::boolean: return std::nullopt;
   }
+  unreachable("StoredType");
 }
 
 Result<PlainMatrix> PlainMatrix::of(const StoredTensor& tensor, int64_t first, int64_t rows) {

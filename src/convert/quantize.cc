@@ -30,11 +30,9 @@ class Quantizer {
       result_.was_there = true;
       return result_;
     }
-    SLIP_TRY(const uint64_t there, free_disk_bytes(job_.out));
-    if (total_ > there)
-      return error(job_.out.string(), ": needs ", total_, " bytes of disk, ", there, " are free");
     SLIP_TRY(OutputFolder output,
              OutputFolder::open(job_.out, cat("quantize\n", config_, index_text(index_))));
+    SLIP_TRY_STATUS(output.check_room(bytes_of_files(index_)));
     SLIP_TRY_STATUS(adopt_companions(job_.source.folder(),
                                      {"config.json", "quantization_config.json"}, output));
     for (const PlannedFile& file : job_.plan.files) {
@@ -62,10 +60,8 @@ class Quantizer {
     config_ = json_file_text(config);
     for (const PlannedFile& file : job_.plan.files) {
       for (const PlannedTensor& tensor : file.tensors) {
-        for (const TensorDeclaration& made : declarations(tensor)) {
+        for (const TensorDeclaration& made : declarations(tensor))
           index_[made.name] = {file.name, made.bytes()};
-          total_ += made.bytes();
-        }
       }
     }
     return {};
@@ -79,12 +75,7 @@ class Quantizer {
   }
 
   bool is_there() const {
-    const auto same = [&](std::string_view name, const std::string& text) {
-      const Result<std::string> found = read_text_file(job_.out / name);
-      return found.ok() && found.value() == text;
-    };
-    return same("config.json", config_) && same(kIndexName, index_text(index_)) &&
-           verify(job_.out).ok();
+    return is_described_by(job_.out, config_, index_) && verify(job_.out).ok();
   }
 
   // Tensors in order, in batches that all threads work on together.
@@ -197,7 +188,7 @@ class Quantizer {
   const ConvertProgress& progress_;
   TensorIndex index_;
   std::string config_;
-  uint64_t total_ = 0, done_ = 0;
+  uint64_t done_ = 0;
   QuantizeResult result_;
 };
 

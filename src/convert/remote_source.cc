@@ -13,6 +13,9 @@ namespace {
 // Most headers are smaller, and one request is then enough.
 constexpr uint64_t kFirstBytes = 256 << 10;
 
+// As of one on the disk; what a hub lists must not fill the memory.
+constexpr uint64_t kLargestIndex = 256 << 20;
+
 }  // namespace
 
 RemoteSource::RemoteSource(RepoId repo, HubSettings settings, TlsContext tls,
@@ -61,6 +64,9 @@ Status RemoteSource::read_index() {
       return error(repo_.full(), ": holds no .safetensors files; expected a published model");
     for (const auto& [name, place] : places_) file_of_[name] = place.file;
   } else {
+    if (index_file->size > kLargestIndex)
+      return error(repo_.full(), "/", kIndexName, ": has ", index_file->size,
+                   " bytes, more than the ", kLargestIndex, " expected here");
     std::vector<std::byte> text(index_file->size);
     SLIP_TRY_STATUS(fetch(*index_file, {0, index_file->size}, text));
     SLIP_TRY(const SafetensorsIndex index,

@@ -4,14 +4,10 @@
 #include <cctype>
 #include <charconv>
 
+#include "base/ascii.h"
+
 namespace slip {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 // Takes one line off the front; "\n" alone ends one too.
 std::string_view next_line(std::string_view& text) {

@@ -3,27 +3,12 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/ascii.h"
+
 namespace slip {
 namespace {
 
 bool is_printable(char byte) { return byte > ' ' && byte < 0x7f; }
-
-int hex_value(char digit) {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  const char lower = char(std::tolower(static_cast<unsigned char>(digit)));
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-std::string percent_decoded(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool escape = text[i] == '%' && i + 2 < text.size() && hex_value(text[i + 1]) >= 0 &&
-                        hex_value(text[i + 2]) >= 0;
-    out += escape ? char(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2])) : text[i];
-    if (escape) i += 2;
-  }
-  return out;
-}
 
 std::string encoded(std::string_view text, std::string_view plain) {
   constexpr char kDigits[] = "0123456789ABCDEF";
@@ -75,9 +60,7 @@ Result<Url> Url::parse(std::string_view text) {
     return refuse("it has blanks or control characters");
   Url url;
   const size_t colon = text.find("://");
-  if (colon != std::string_view::npos) url.scheme = text.substr(0, colon);
-  std::transform(url.scheme.begin(), url.scheme.end(), url.scheme.begin(),
-                 [](char c) { return char(std::tolower(static_cast<unsigned char>(c))); });
+  if (colon != std::string_view::npos) url.scheme = lower_ascii(text.substr(0, colon));
   if (url.scheme != "http" && url.scheme != "https")
     return refuse("expected http://... or https://...");
   std::string_view rest = text.substr(colon + 3);

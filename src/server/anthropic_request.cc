@@ -131,16 +131,21 @@ void read_messages(RequestFields& fields, JsonArray& messages) {
   }
 }
 
-void read_tools(RequestFields& fields, ChatRequest& request) {
+// Tools that Anthropic's servers run are left out: clients offer them without asking whether they
+// exist.
+void read_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
   const JsonArray* tools = fields.list("tools");
   if (!tools) return;
   for (const Json& tool : *tools) {
     const JsonObject* object = tool.if_object();
+    const std::string_view type = object ? text_member(*object, "type") : std::string_view();
+    if (!type.empty() && type != "custom") {
+      context.note_unknown("/v1/messages", {cat("tools: ", type)});
+      continue;
+    }
     const Json* schema = object ? object->if_contains("input_schema") : nullptr;
     if (!schema || !schema->is_object()) {
-      fields.fail("tools",
-                  "a tool must have a 'name' and an 'input_schema': tools that run on "
-                  "Anthropic's servers are not available");
+      fields.fail("tools", "a tool must have a 'name' and an 'input_schema'");
       return;
     }
     JsonObject function = {{"name", text_member(*object, "name")}};
@@ -214,7 +219,7 @@ ApiResult<ChatRequest> read_anthropic_request(ApiContext& context, const JsonObj
   request.options.stop = fields.texts("stop_sequences", kMostStops);
   read_system(fields, request.messages);
   read_messages(fields, request.messages);
-  read_tools(fields, request);
+  read_tools(context, fields, request);
   read_tool_choice(fields, request);
   read_thinking(fields, request);
   read_output_config(fields, request);

@@ -41,7 +41,7 @@ class AnthropicStream final : public AnswerWriter {
       : reply_(reply), setup_(std::move(setup)) {}
 
   void begin() override {
-    reply_.begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+    reply_.begin(200, "text/event-stream");
     begun_ = true;
     const JsonObject message = {
         {"id", setup_.id},

@@ -23,10 +23,8 @@ struct ServedModel {
   const Tokenizer* tokenizer = nullptr;
   const ChatTemplate* chat_template = nullptr;  // null: only raw completions
   GenerationDefaults defaults;
-  int64_t vocabulary = 0;     // rows of logits; 0: as many as the tokenizer knows
-  int64_t context = 0;        // shown in lists; requests are held against Answerer::context()
-  int64_t created = 0;        // Unix time
-  std::string template_text;  // shown in /props
+  int64_t context = 0;  // shown in lists; requests are held against Answerer::context()
+  int64_t created = 0;  // Unix time
 };
 
 // The field that thoughts are sent in.

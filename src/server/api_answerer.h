@@ -20,20 +20,4 @@ class Answerer {
   virtual int64_t context() const = 0;
 };
 
-// `service` must outlive this.
-class ServiceAnswerer final : public Answerer {
- public:
-  explicit ServiceAnswerer(Service& service) : service_(service) {}
-
-  std::variant<RequestId, Refusal> submit(Request request,
-                                          std::shared_ptr<RequestListener> listener) override {
-    return service_.submit(std::move(request), std::move(listener));
-  }
-  void cancel(RequestId id) override { service_.cancel(id); }
-  int64_t context() const override { return service_.context(); }
-
- private:
-  Service& service_;
-};
-
 }  // namespace slip

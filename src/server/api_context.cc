@@ -40,11 +40,13 @@ ApiResult<std::string> ApiContext::served_name(const std::string& asked) const {
 void ApiContext::note_unknown(const std::string& endpoint, const std::vector<std::string>& names) {
   if (!options.log) return;
   for (const std::string& name : names) {
+    constexpr size_t kLongestName = 64;
+    const std::string shown = printable_line(name, kLongestName);
     {
       const std::lock_guard lock(mutex_);
-      if (noted_.size() >= kMostNotes || !noted_.insert(endpoint + " " + name).second) continue;
+      if (noted_.size() >= kMostNotes || !noted_.insert(endpoint + " " + shown).second) continue;
     }
-    options.log(cat(endpoint, ": the field '", name.substr(0, 64), "' is not known and ignored"));
+    options.log(cat(endpoint, ": the field '", shown, "' is not known and ignored"));
   }
 }
 

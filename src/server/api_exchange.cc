@@ -12,7 +12,7 @@ ApiError error_of(const Refusal& refusal) {
     case Refusal::Kind::stopping: return unavailable(refusal.message);
     case Refusal::Kind::invalid: return bad_request(refusal.message);
     case Refusal::Kind::too_long: {
-      ApiError error = bad_request(refusal.message, "messages");
+      ApiError error = bad_request(refusal.message);
       error.code = "context_length_exceeded";
       return error;
     }

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "server/chat_plan.h"
 #include "server/openai_chat.h"
 
@@ -20,23 +21,6 @@ JsonObject model_object(const ApiContext& context, const std::string& name) {
           {"meta", JsonObject{{"n_ctx", context.context()},
                               {"n_ctx_train", context.model.context},
                               {"n_vocab", context.vocabulary()}}}};
-}
-
-// "%2F" -> "/": names of models may contain anything.
-std::string percent_decoded(std::string_view text) {
-  const auto digit = [](char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    const char lower = char(c | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-  };
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool escaped =
-        text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0;
-    out += escaped ? char(digit(text[i + 1]) * 16 + digit(text[i + 2])) : text[i];
-    if (escaped) i += 2;
-  }
-  return out;
 }
 
 void send_json(HttpReply& reply, const JsonObject& body) {
@@ -95,7 +79,7 @@ ApiStatus describe_server(ApiContext& context, const HttpRequest& /*request*/,
                                          {"presence_penalty", sampling.presence_penalty},
                                          {"frequency_penalty", sampling.frequency_penalty}}}}},
        {"model_alias", context.model.names[0]},
-       {"chat_template", context.model.template_text},
+       {"chat_template", context.model.chat_template ? context.model.chat_template->text() : ""},
        {"modalities", JsonObject{{"vision", false}, {"audio", false}}},
        {"build_info", "slipstream " + context.options.version}});
   return {};

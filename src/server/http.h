@@ -21,6 +21,8 @@ struct HttpRequest {
   std::string body;
   std::string id;    // for logs and x-request-id
   std::string salt;  // differs between API keys
+  // What the body is counted against; given back when the last copy of the request goes.
+  std::shared_ptr<const void> charge = {};
 };
 
 // What answers cost, for the log line of their request.
@@ -36,6 +38,9 @@ using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 class HttpReply {
  public:
   virtual ~HttpReply() = default;
+
+  // Whether nobody waits for the reply any more; work for it may be left undone.
+  virtual bool client_left() const { return false; }
 
   // Called once, soon after the client hangs up before the reply is complete, on some thread.
   virtual void on_close(std::function<void()> callback) = 0;

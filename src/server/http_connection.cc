@@ -13,6 +13,9 @@ namespace {
 // and the reply lost with it.
 constexpr double kLingerSeconds = 2;
 
+// Written at once: a client that reads slowly, but reads, gets on with each of them.
+constexpr size_t kPieceBytes = 256 << 10;
+
 std::string hex(uint64_t value) {
   char digits[16];
   const auto end = std::to_chars(digits, digits + sizeof(digits), value, 16);
@@ -80,7 +83,7 @@ void HttpConnection::close() {
   deadline_.cancel();
   ping_.cancel();
   transport_->close();
-  release_body();
+  charge_ = nullptr;
   shared_.on_gone(this);
 }
 
@@ -130,19 +133,14 @@ void HttpConnection::advance() {
     const size_t used = parser_->feed(buffer_);
     buffer_.erase(0, used);
     if (before == HttpParser::Stage::body && !add_body_bytes(used))
-      return answer_at_once(
-          parser_->request(),
-          error_answer(parser_->request().path, unavailable("too many requests are being read")),
-          true);
+      return refuse_request(unavailable("too many requests are being read"));
     if (parser_->stage() == HttpParser::Stage::body && before == HttpParser::Stage::head) admit();
     if (state_ != State::reading) return;
     // A request without a body is complete with its head.
     if (parser_->stage() == HttpParser::Stage::body && !parser_->has_body()) parser_->feed({});
     if (parser_->stage() == HttpParser::Stage::refused) {
       const HttpParser::Refusal& refusal = parser_->refusal();
-      const ApiError error{.status = refusal.status, .message = refusal.message};
-      const HttpRequest request = std::move(parser_->request());
-      return answer_at_once(request, error_answer(request.path, error), true);
+      return refuse_request({.status = refusal.status, .message = refusal.message});
     }
     if (parser_->stage() == HttpParser::Stage::complete) {
       dispatch();
@@ -152,13 +150,19 @@ void HttpConnection::advance() {
   }
 }
 
+void HttpConnection::refuse_request(const ApiError& error) {
+  HttpRequest request = std::move(parser_->request());
+  HttpAnswer answer = error_answer(request.path, error);
+  answer_at_once(std::move(request), std::move(answer), true);
+}
+
 void HttpConnection::admit() {
   HttpRequest& request = parser_->request();
   Admission admission;
   if (shared_.hooks.check) admission = shared_.hooks.check(request);
   extra_headers_ = std::move(admission.headers);
   if (admission.answer)
-    return answer_at_once(request, *std::move(admission.answer), parser_->has_body());
+    return answer_at_once(std::move(request), *std::move(admission.answer), parser_->has_body());
   if (!parser_->has_body()) return;
   set_deadline(shared_.options.body_seconds);
   if (parser_->expects_continue()) queue_bytes("HTTP/1.1 100 Continue\r\n\r\n");
@@ -167,23 +171,19 @@ void HttpConnection::admit() {
 // Bytes that have come count, not those that were announced: a few clients that announce much and
 // send nothing would keep everybody else out.
 bool HttpConnection::add_body_bytes(size_t bytes) {
-  if (shared_.body_bytes + bytes > shared_.options.bodies_bytes) return false;
-  shared_.body_bytes += bytes;
-  body_bytes_ += bytes;
+  if (*shared_.body_bytes + bytes > shared_.options.bodies_bytes) return false;
+  if (!charge_) charge_ = std::make_shared<BodyCharge>(shared_.body_bytes);
+  charge_->add(bytes);
   return true;
-}
-
-// When a reply begins its handler has read the body, and keeps it no longer.
-void HttpConnection::release_body() {
-  shared_.body_bytes -= body_bytes_;
-  body_bytes_ = 0;
 }
 
 void HttpConnection::dispatch() {
   HttpRequest request = std::move(parser_->request());
   request.id = request_id(request);
-  const std::shared_ptr<Reply> reply = begin_exchange(request);
-  shared_.hooks.handler(request, reply);
+  // A client that leaves takes its connection along, but not a body that waits for its handler.
+  request.charge = std::move(charge_);
+  std::shared_ptr<Reply> reply = begin_exchange(request);
+  shared_.hooks.handler(std::move(request), std::move(reply));
 }
 
 std::shared_ptr<Reply> HttpConnection::begin_exchange(const HttpRequest& request) {
@@ -202,11 +202,11 @@ std::shared_ptr<Reply> HttpConnection::begin_exchange(const HttpRequest& request
                                  shared_.hooks.log);
 }
 
-void HttpConnection::answer_at_once(const HttpRequest& request, HttpAnswer answer, bool last) {
-  HttpRequest known = request;
-  known.id = request_id(request);
+void HttpConnection::answer_at_once(HttpRequest request, HttpAnswer answer, bool last) {
+  request.id = request_id(request);
   last_request_ |= last;
-  send(*begin_exchange(known), std::move(answer));
+  charge_ = nullptr;
+  send(*begin_exchange(request), std::move(answer));
 }
 
 void HttpConnection::reply_on_close(uint64_t exchange, std::function<void()> callback) {
@@ -231,14 +231,12 @@ void HttpConnection::reply_whole(uint64_t exchange, ReplyHead head, std::string 
   std::string bytes = head_bytes(head, bare ? "" : cat("Content-Length: ", body.size(), "\r\n"));
   if (!head_only_ && !bare) bytes += body;
   phase_ = Phase::complete;
-  release_body();
   queue_bytes(bytes);
 }
 
 void HttpConnection::reply_begin(uint64_t exchange, ReplyHead head) {
   if (!is_current(exchange) || phase_ != Phase::waiting) return;
   phase_ = Phase::streaming;
-  release_body();
   if (!chunked_) last_request_ = true;  // only the end of the connection ends such a reply
   const bool events = head.content_type.starts_with("text/event-stream");
   if (events) {
@@ -285,17 +283,22 @@ void HttpConnection::queue_bytes(std::string_view bytes) {
 
 void HttpConnection::flush() {
   if (writing_ || state_ == State::closed) return;
-  if (pending_.empty()) return on_reply_out();
+  if (written_ == in_flight_.size()) {
+    if (pending_.empty()) return on_reply_out();
+    written_ = 0;
+    in_flight_.clear();
+    in_flight_.swap(pending_);
+  }
   writing_ = true;
-  in_flight_.clear();
-  in_flight_.swap(pending_);
   if (state_ == State::answering) set_deadline(shared_.options.write_seconds);
-  transport_->write(in_flight_,
-                    [self = shared_from_this()](bool ok, size_t) { self->on_written(ok); });
+  const std::string_view piece = std::string_view(in_flight_).substr(written_, kPieceBytes);
+  transport_->write(
+      piece, [self = shared_from_this()](bool ok, size_t bytes) { self->on_written(ok, bytes); });
 }
 
-void HttpConnection::on_written(bool ok) {
+void HttpConnection::on_written(bool ok, size_t bytes) {
   writing_ = false;
+  written_ += bytes;
   if (state_ == State::closed) return;
   if (!ok) return close();
   if (state_ == State::answering) deadline_.cancel();
@@ -334,7 +337,8 @@ void HttpConnection::on_deadline() {
   const bool has_begun = parser_ || !buffer_.empty();
   if (state_ != State::reading || !has_begun) return close();
   const ApiError error{.status = 408, .message = "the request took too long to arrive"};
-  answer_at_once(parser_ ? parser_->request() : HttpRequest{}, error_answer("", error), true);
+  answer_at_once(parser_ ? std::move(parser_->request()) : HttpRequest{}, error_answer("", error),
+                 true);
 }
 
 void HttpConnection::start_pings() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
@@ -23,10 +24,13 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
     HttpServer::Hooks hooks;
     std::shared_ptr<IoQueue> queue;
     std::function<void(HttpConnection*)> on_gone;
-    size_t body_bytes = 0;  // held for requests, of options.bodies_bytes
+    // Held for requests, of options.bodies_bytes; requests may outlive the server.
+    std::shared_ptr<std::atomic<size_t>> body_bytes = std::make_shared<std::atomic<size_t>>(0);
   };
 
   HttpConnection(Shared& shared, std::shared_ptr<HttpTransport> transport, std::string client);
+
+  const std::string& client() const { return client_; }
 
   void start();
   // Says that there are too many connections.
@@ -50,6 +54,22 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
     lingering,  // the last reply is out; what still comes in is thrown away
     closed,
   };
+  // The bytes of one body, as long as somebody holds them.
+  class BodyCharge {
+   public:
+    explicit BodyCharge(std::shared_ptr<std::atomic<size_t>> total) : total_(std::move(total)) {}
+    ~BodyCharge() { *total_ -= bytes_; }
+    BodyCharge(const BodyCharge&) = delete;
+    BodyCharge& operator=(const BodyCharge&) = delete;
+    void add(size_t bytes) {
+      *total_ += bytes;
+      bytes_ += bytes;
+    }
+
+   private:
+    std::shared_ptr<std::atomic<size_t>> total_;
+    size_t bytes_ = 0;
+  };
   enum class Phase { waiting, streaming, complete };  // of the reply
 
   void read_more();
@@ -59,16 +79,16 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
   void admit();
   // More of the body has come; false if all bodies together would be too long.
   bool add_body_bytes(size_t bytes);
-  void release_body();
   void dispatch();
   std::shared_ptr<Reply> begin_exchange(const HttpRequest& request);
-  void answer_at_once(const HttpRequest& request, HttpAnswer answer, bool last);
+  void answer_at_once(HttpRequest request, HttpAnswer answer, bool last);
+  void refuse_request(const ApiError& error);
 
   std::string head_bytes(const ReplyHead& head, std::string_view framing) const;
   void queue_bytes(std::string_view bytes);
   void queue_piece(std::string_view piece);
   void flush();
-  void on_written(bool ok);
+  void on_written(bool ok, size_t bytes);
   void on_reply_out();
   void linger();
   void tell_closed();
@@ -93,7 +113,7 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
   std::array<char, 16384> chunk_;
   std::string buffer_;  // read, not yet understood
   std::unique_ptr<HttpParser> parser_;
-  size_t body_bytes_ = 0;  // of shared_.body_bytes
+  std::shared_ptr<BodyCharge> charge_;  // of the body that is read
 
   uint64_t exchange_ = 0;
   Phase phase_ = Phase::complete;
@@ -104,6 +124,7 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
   bool interrupted_ = false;  // the client left, or was too slow, before the reply was complete
 
   std::string pending_, in_flight_;
+  size_t written_ = 0;  // of what is in flight
   bool writing_ = false;
   std::chrono::steady_clock::time_point last_write_;
 };

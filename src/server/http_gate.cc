@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace slip {
 namespace {
 
@@ -13,9 +15,7 @@ std::string host_name(std::string_view host) {
     const std::string_view behind = host.substr(end + 1);
     if (behind.empty() || behind.starts_with(':')) return std::string(host.substr(1, end - 1));
   }
-  std::string name(host.substr(0, host.rfind(':')));
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char byte) { return byte >= 'A' && byte <= 'Z' ? char(byte + 32) : byte; });
+  std::string name = lower_ascii(host.substr(0, host.rfind(':')));
   if (name.ends_with('.')) name.pop_back();
   return name;
 }
@@ -55,7 +55,7 @@ bool is_header_list(std::string_view text) {
 HttpAnswer preflight(const HttpRequest& request) {
   const std::string_view asked = header(request, "access-control-request-headers");
   HttpAnswer answer{.status = 204, .content_type = ""};
-  answer.headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE"},
+  answer.headers = {{"Access-Control-Allow-Methods", "GET, POST"},
                     {"Access-Control-Max-Age", "600"}};
   if (!asked.empty() && is_header_list(asked))
     answer.headers.emplace_back("Access-Control-Allow-Headers", asked);

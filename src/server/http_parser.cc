@@ -4,6 +4,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace slip {
@@ -15,13 +16,6 @@ struct HttpParser::Beast {
 };
 
 namespace {
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char byte) { return byte >= 'A' && byte <= 'Z' ? char(byte + 32) : byte; });
-  return lower;
-}
 
 std::string_view view_of(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -88,7 +82,7 @@ size_t HttpParser::feed(std::string_view bytes) {
 void HttpParser::read_head() {
   const auto& message = beast_->parser.get();
   for (const auto& field : message.base()) {
-    const std::string name = lower_case(view_of(field.name_string()));
+    const std::string name = lower_ascii(view_of(field.name_string()));
     const auto [place, is_new] = request_.headers.try_emplace(name, view_of(field.value()));
     if (is_new) continue;
     if (must_be_single(name)) return refuse(400, cat("there are two ", name, " headers"));
@@ -103,7 +97,7 @@ void HttpParser::read_head() {
 
   const auto value_of = [this](const char* name) {
     const auto found = request_.headers.find(name);
-    return found == request_.headers.end() ? "" : lower_case(found->second);
+    return found == request_.headers.end() ? "" : lower_ascii(found->second);
   };
   const bool old = message.version() < 11;
   takes_chunks_ = !old;

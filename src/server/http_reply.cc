@@ -18,6 +18,10 @@ void ReplyRecord::set_client_left() {
   const std::lock_guard lock(mutex_);
   client_left_ = true;
 }
+bool ReplyRecord::client_left() const {
+  const std::lock_guard lock(mutex_);
+  return client_left_;
+}
 void ReplyRecord::add(const TokenUsage& usage) {
   const std::lock_guard lock(mutex_);
   record_.usage.prompt += usage.prompt;
@@ -47,6 +51,8 @@ void Reply::post(Action action) {
     if (const auto target = connection.lock()) action(*target, exchange);
   });
 }
+
+bool Reply::client_left() const { return record_->client_left(); }
 
 void Reply::on_close(std::function<void()> callback) {
   way_.queue->post([connection = way_.connection, exchange = way_.exchange,

@@ -45,11 +45,12 @@ class ReplyRecord {
   ReplyRecord(const HttpRequest& request, std::string client);
   void set_status(int status);
   void set_client_left();
+  bool client_left() const;
   void add(const TokenUsage& usage);
   HttpRecord take();
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Stopwatch clock_;
   HttpRecord record_;
   bool client_left_ = false;
@@ -65,6 +66,7 @@ class Reply final : public HttpReply {
   Reply(Way way, std::shared_ptr<ReplyRecord> record, HttpLog log);
   ~Reply() override;
 
+  bool client_left() const override;
   void on_close(std::function<void()> callback) override;
   void send(int status, std::string_view content_type, std::string body,
             const HttpHeaders& headers) override;

@@ -3,6 +3,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <condition_variable>
+#include <map>
 #include <thread>
 #include <unordered_map>
 
@@ -150,16 +151,22 @@ class HttpServer::Core {
   void welcome(tcp::socket socket) {
     const int before = int(connections_.size());
     error_code ignored;
-    if (before >= shared_.options.connections + kRefusing) {
+    const asio::ip::address address = socket.remote_endpoint(ignored).address();
+    const std::string client = address.to_string(ignored);
+    // Closed without a word: to be told so, they would have to be kept.
+    const auto open = clients_.find(client);
+    const bool greedy = !address.is_loopback() && open != clients_.end() &&
+                        open->second >= shared_.options.connections_per_client;
+    if (greedy || before >= shared_.options.connections + kRefusing) {
       socket.close(ignored);
       return;
     }
     // Tokens are small and must not wait for more.
     socket.set_option(tcp::no_delay(true), ignored);
-    const std::string client = socket.remote_endpoint(ignored).address().to_string(ignored);
     const auto connection =
         std::make_shared<HttpConnection>(shared_, transports_->make(std::move(socket)), client);
     connections_.emplace(connection.get(), connection);
+    ++clients_[client];
     count();
     if (before >= shared_.options.connections)
       connection->start_refusing();
@@ -168,6 +175,8 @@ class HttpServer::Core {
   }
 
   void forget(HttpConnection* gone) {
+    if (const auto client = clients_.find(gone->client()); --client->second == 0)
+      clients_.erase(client);
     connections_.erase(gone);
     count();
   }
@@ -185,6 +194,7 @@ class HttpServer::Core {
   asio::steady_timer retry_;
   uint16_t port_ = 0;
   std::unordered_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
+  std::map<std::string, int> clients_;  // connections of each address
   asio::executor_work_guard<asio::io_context::executor_type> work_{loop_->io.get_executor()};
   std::thread thread_;
 

@@ -14,6 +14,9 @@
 
 namespace slip {
 
+// Gets the request for good, as handlers that run elsewhere need it.
+using HttpTaker = std::function<void(HttpRequest&&, std::shared_ptr<HttpReply>)>;
+
 // What is known of a request when its head has been read, before its body is.
 struct Admission {
   std::optional<HttpAnswer> answer = {};  // given instead of calling the handler
@@ -40,6 +43,9 @@ struct HttpServerOptions {
   size_t queued_bytes = 4 << 20;    // of a reply, waiting for a client that reads slowly
   size_t bodies_bytes = 256 << 20;  // of all requests that are read or wait for their handler
   int connections = 1024;
+  // Of one address, so that it cannot keep all others out. This machine's own may have them all: a
+  // proxy here speaks for many.
+  int connections_per_client = 128;
   double head_seconds = 15;   // from the first byte of a request to the end of its head
   double body_seconds = 120;  // from there to the end of its body
   double idle_seconds = 90;   // between requests
@@ -50,7 +56,7 @@ struct HttpServerOptions {
 class HttpServer {
  public:
   struct Hooks {
-    HttpHandler handler;  // on the server's thread: must not take long
+    HttpTaker handler;  // on the server's thread: must not take long
     HttpCheck check = {};
     HttpLog log = {};
   };

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "server/api_collected.h"
+#include "server/openai_stream.h"
 
 namespace slip {
 namespace {
@@ -54,10 +55,10 @@ class CallDeltas {
   std::vector<Delta> deltas_;
 };
 
-class ChatStream final : public AnswerWriter {
+class ChatStream final : public OpenAiStream {
  public:
   ChatStream(HttpReply& reply, ChatWriterSetup setup)
-      : reply_(reply),
+      : OpenAiStream(reply, setup.options.include_usage),
         setup_(std::move(setup)),
         choices_(size_t(setup_.options.choices), Choice(setup_.reasoning_field)) {
     head_ = R"(data: {"id":)";
@@ -66,11 +67,6 @@ class ChatStream final : public AnswerWriter {
              std::to_string(setup_.identity.created) + R"(,"model":)";
     append_quoted(head_, setup_.identity.model);
     head_ += R"(,"choices":[)";
-  }
-
-  void begin() override {
-    reply_.begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
-    begun_ = true;
   }
 
   void prompt_progress(int64_t done, int64_t total) override {
@@ -113,22 +109,6 @@ class ChatStream final : public AnswerWriter {
     if (end.choice == 0 && !setup_.options.include_usage) out += R"(,"timings":)" + timings_;
     out += "}\n\n";
     reply_.write(std::move(out));
-  }
-
-  void complete(const AnswerUsage& usage) override {
-    std::string out;
-    if (setup_.options.include_usage)
-      out = head_ + R"(],"usage":)" + dump_json(openai_usage(usage)) + R"(,"timings":)" + timings_ +
-            "}\n\n";
-    out += "data: [DONE]\n\n";
-    reply_.write(std::move(out));
-    reply_.end();
-  }
-
-  void fail(const ApiError& error) override {
-    if (!begun_) return send_openai_error(reply_, error);
-    reply_.write("data: " + openai_error_body(error) + "\n\n");
-    reply_.end();
   }
 
  private:
@@ -209,15 +189,11 @@ class ChatStream final : public AnswerWriter {
     out += R"(,"timings":)" + dump_json(timings);
   }
 
-  HttpReply& reply_;
   const ChatWriterSetup setup_;
   std::vector<Choice> choices_;
-  std::string head_;  // of every chunk
-  std::string timings_;
   Stopwatch clock_;
   double first_token_ = 0;
   int64_t tokens_ = 0;
-  bool begun_ = false;
 };
 
 std::string message_json(const CollectedAnswer& answer, ReasoningField field) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/api_collected.h"
+#include "server/openai_stream.h"
 
 namespace slip {
 namespace {
@@ -74,17 +75,17 @@ void append_choice(std::string& out, const CompletionPiece& piece) {
   out += '}';
 }
 
-class CompletionStream final : public AnswerWriter {
+class CompletionStream final : public OpenAiStream {
  public:
   CompletionStream(HttpReply& reply, CompletionWriterSetup setup)
-      : reply_(reply),
+      : OpenAiStream(reply, setup.options.include_usage),
         setup_(std::move(setup)),
-        head_("data: " + head_of(setup_.identity)),
-        offsets_(setup_.echoes.size()) {}
+        offsets_(setup_.echoes.size()) {
+    head_ = "data: " + head_of(setup_.identity);
+  }
 
   void begin() override {
-    reply_.begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
-    begun_ = true;
+    OpenAiStream::begin();
     for (size_t i = 0; i < setup_.echoes.size(); ++i) {
       offsets_[i] = setup_.echoes[i].size();
       if (!setup_.echoes[i].empty()) write({.index = int(i), .text = setup_.echoes[i]});
@@ -115,21 +116,6 @@ class CompletionStream final : public AnswerWriter {
            .finish = openai_finish_reason(end.summary, false)});
   }
 
-  void complete(const AnswerUsage& usage) override {
-    std::string out;
-    if (setup_.options.include_usage)
-      out = head_ + R"(],"usage":)" + dump_json(openai_usage(usage)) + R"(,"timings":)" + timings_ +
-            "}\n\n";
-    reply_.write(out + "data: [DONE]\n\n");
-    reply_.end();
-  }
-
-  void fail(const ApiError& error) override {
-    if (!begun_) return send_openai_error(reply_, error);
-    reply_.write("data: " + openai_error_body(error) + "\n\n");
-    reply_.end();
-  }
-
  private:
   static std::string_view text_of(std::span<const OutputEvent> pieces) {
     return pieces.empty() ? std::string_view() : std::string_view(pieces[0].text);
@@ -141,12 +127,8 @@ class CompletionStream final : public AnswerWriter {
     reply_.write(out + "]}\n\n");
   }
 
-  HttpReply& reply_;
   const CompletionWriterSetup setup_;
-  const std::string head_;
   std::vector<size_t> offsets_;  // per choice: bytes of text so far
-  std::string timings_;
-  bool begun_ = false;
 };
 
 std::string completion_body(const CompletionWriterSetup& setup,

@@ -34,7 +34,7 @@ struct Item {
 
   JsonObject json(std::string_view status) const {
     JsonArray content;
-    if (status == "completed") content.push_back(text_part(part_type(), text));
+    if (status != "in_progress") content.push_back(text_part(part_type(), text));
     switch (kind) {
       case Kind::none: break;
       case Kind::reasoning:
@@ -101,7 +101,7 @@ class ResponsesStream final : public AnswerWriter {
       : reply_(reply), setup_(std::move(setup)) {}
 
   void begin() override {
-    reply_.begin(200, "text/event-stream", {{"Cache-Control", "no-cache"}});
+    reply_.begin(200, "text/event-stream");
     begun_ = true;
     const std::string response =
         R"("response":)" + dump_json(response_object(setup_, "in_progress", {}));
@@ -117,8 +117,8 @@ class ResponsesStream final : public AnswerWriter {
 
   void finish(const AnswerEnd& end) override {
     for (const OutputEvent& piece : end.pieces) add_piece(piece);
-    close_item();
     incomplete_ = cut_short(end.summary);
+    close_item(incomplete_ ? "incomplete" : "completed");
   }
 
   void complete(const AnswerUsage& usage) override {
@@ -199,7 +199,7 @@ class ResponsesStream final : public AnswerWriter {
     add_event(event, members);
   }
 
-  void close_item() {
+  void close_item(std::string_view status = "completed") {
     if (item_.kind == Item::Kind::none) return;
     std::string members = place();
     if (item_.kind == Item::Kind::call) {
@@ -217,8 +217,8 @@ class ResponsesStream final : public AnswerWriter {
                 members);
       add_event("response.content_part.done", place() + part_member());
     }
-    add_event("response.output_item.done", item_members("completed"));
-    output_.push_back(item_.json("completed"));
+    add_event("response.output_item.done", item_members(status));
+    output_.push_back(item_.json(status));
     item_ = {};
   }
 
@@ -247,7 +247,9 @@ std::string response_body(const ResponsesWriterSetup& setup, const CollectedAnsw
   if (!answer.content.empty()) add(Item::make(Item::Kind::message), answer.content);
   for (const CollectedCall& call : answer.calls)
     add(Item::make(Item::Kind::call, call.name), call.arguments);
-  return dump_json(final_response(setup, cut_short(answer.summary), std::move(output), usage));
+  const bool incomplete = cut_short(answer.summary);
+  if (incomplete && !output.empty()) output.back().get_object()["status"] = "incomplete";
+  return dump_json(final_response(setup, incomplete, std::move(output), usage));
 }
 
 }  // namespace

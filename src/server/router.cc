@@ -55,7 +55,7 @@ Router::~Router() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Router::handle(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& reply) {
   std::string allowed;
   const ApiRoute* route = find(routes_, request, allowed);
   if (!route)
@@ -65,7 +65,9 @@ void Router::handle(const HttpRequest& request, const std::shared_ptr<HttpReply>
   {
     const std::lock_guard lock(mutex_);
     if (ended_) return send(*reply, error_answer(request.path, unavailable("shutting down")));
-    jobs_.push_back({&route->handler, request, reply});
+    if (jobs_.size() >= kMostWaiting)
+      return send(*reply, error_answer(request.path, unavailable("too many requests wait")));
+    jobs_.push_back({&route->handler, std::move(request), reply});
   }
   changed_.notify_one();
 }
@@ -78,7 +80,7 @@ void Router::work() {
     Job job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    call(*job.handler, job.request, job.reply);
+    if (!job.reply->client_left()) call(*job.handler, job.request, job.reply);
     job = {};  // the last reference may be this one, and logging takes its time
     lock.lock();
   }

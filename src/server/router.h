@@ -15,6 +15,9 @@ namespace slip {
 
 class Router {
  public:
+  // Requests that may wait for a thread: beyond the connections a server has, clients that left.
+  static constexpr size_t kMostWaiting = 2048;
+
   // `threads` for handlers that are not quick.
   Router(std::vector<ApiRoute> routes, int threads);
   // Waits for handlers that have begun; requests that wait are dropped.
@@ -22,7 +25,7 @@ class Router {
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
-  void handle(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
+  void handle(HttpRequest request, const std::shared_ptr<HttpReply>& reply);
 
  private:
   struct Job {

@@ -99,7 +99,7 @@ JsonArray with_parsed_tool_arguments(JsonArray messages) {
 
 Result<ChatTemplate> ChatTemplate::from_text(std::string text, const std::string& source) {
   SLIP_TRY(jinja::Template parsed, jinja::Template::parse(text, source));
-  return ChatTemplate(std::move(parsed));
+  return ChatTemplate(std::move(text), std::move(parsed));
 }
 
 Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& model_dir,

@@ -34,9 +34,14 @@ class ChatTemplate {
   // What the template refuses with raise_exception() comes back as an error of just that text.
   Result<std::string> render(const Request& request) const;
 
- private:
-  explicit ChatTemplate(jinja::Template standard) : standard_(std::move(standard)) {}
+  // Of the one that requests without tools use, to be shown.
+  const std::string& text() const { return text_; }
 
+ private:
+  ChatTemplate(std::string text, jinja::Template standard)
+      : text_(std::move(text)), standard_(std::move(standard)) {}
+
+  std::string text_;
   jinja::Template standard_;
   std::optional<jinja::Template> with_tools_;  // used when a request has tools
   JsonObject special_tokens_;

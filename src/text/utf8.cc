@@ -92,4 +92,17 @@ size_t append_finished_utf8(std::string_view bytes, std::string& out) {
   }
 }
 
+std::string printable_line(std::string_view bytes, size_t longest) {
+  std::string valid;
+  append_lossy_utf8(bytes.substr(0, longest), valid);
+  std::string line;
+  for (size_t pos = 0; pos < valid.size();) {
+    const CodePoint point = decode_valid_utf8(valid.data() + pos);
+    const bool steers = point.value < 0x20 || (point.value >= 0x7F && point.value < 0xA0);
+    line += steers ? "?" : std::string_view(valid).substr(pos, point.length);
+    pos += point.length;
+  }
+  return line;
+}
+
 }  // namespace slip

@@ -45,4 +45,8 @@ void append_lossy_utf8(std::string_view bytes, std::string& out);
 // later bytes could complete. Returns how many bytes were used.
 size_t append_finished_utf8(std::string_view bytes, std::string& out);
 
+// What a stranger wrote, fit for a log or a terminal: valid, at most `longest` bytes of it, with
+// '?' for what would begin a new line or steer a terminal.
+std::string printable_line(std::string_view bytes, size_t longest);
+
 }  // namespace slip

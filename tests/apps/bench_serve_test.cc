@@ -11,16 +11,15 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(BenchServe, ReadsUrls) {
-  const auto url = [](const char* text) { return ServerUrl::parse(text).value(); };
-  EXPECT_EQ(url("http://localhost:8080").host, "localhost");
-  EXPECT_EQ(url("http://localhost:8080").port, "8080");
-  EXPECT_EQ(url("http://localhost:8080/v1/").path, "");
-  EXPECT_EQ(url("http://example.com/proxy/v1").path, "/proxy");
-  EXPECT_EQ(url("http://example.com").port, "80");
-  EXPECT_EQ(url("http://[::1]:9").host, "::1");
-  EXPECT_EQ(url("http://[::1]").host, "::1");
-  EXPECT_FALSE(ServerUrl::parse("https://example.com").ok());
-  EXPECT_FALSE(ServerUrl::parse("http://:80").ok());
+  const auto at = [](const char* text) { return MeasuredServer::at(text, {}).value(); };
+  EXPECT_EQ(at("http://localhost:8080").url().host, "localhost");
+  EXPECT_EQ(at("http://localhost:8080").url().port, "8080");
+  EXPECT_EQ(at("http://localhost:8080/v1/").path(), "");
+  EXPECT_EQ(at("http://example.com/proxy/v1").path(), "/proxy");
+  EXPECT_EQ(at("https://example.com").url().port, "443");
+  EXPECT_EQ(at("http://[::1]:9").url().host, "::1");
+  EXPECT_FALSE(MeasuredServer::at("ftp://example.com", {}).ok());
+  EXPECT_FALSE(MeasuredServer::at("http://:80", {}).ok());
 }
 
 TEST(BenchServe, CutsEventsWhereverTheBytesAreCut) {

@@ -270,5 +270,27 @@ TEST(LineHistory, IsKeptInAFile) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(LineHistory, StaysShortAndPrivate) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "slip-long-history-test";
+  std::filesystem::remove_all(folder);
+  const std::filesystem::path file = folder / "history";
+  {
+    LineHistory history(file);
+    for (int i = 0; i < 5; ++i) history.add(std::string(1 << 20, char('a' + i)));
+    history.add("last");
+  }
+  // A few long entries are as much too much as many short ones; the newest stay.
+  const LineHistory history(file);
+  ASSERT_FALSE(history.entries().empty());
+  EXPECT_EQ(history.entries().back(), "last");
+  EXPECT_EQ(history.entries().front(), std::string(1 << 20, 'e'));
+  EXPECT_LT(std::filesystem::file_size(file), 4u << 20);
+  const auto permissions = std::filesystem::status(file).permissions();
+  EXPECT_EQ(permissions & (std::filesystem::perms::group_all | std::filesystem::perms::others_all),
+            std::filesystem::perms::none);
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace slip

@@ -122,5 +122,18 @@ TEST_F(CheckFolder, ConfigMustFitTheFiles) {
   expect_problem(check(folder), {"config.json"});
 }
 
+TEST_F(CheckFolder, NotesWhatOthersWillMiss) {
+  const fs::path folder = broken();
+  JsonObject config = json_of(folder / "config.json").get_object();
+  config.erase("quantization_config");
+  temp_.write("broken/config.json", dump_json(config));
+  fs::remove(folder / "tokenizer.json");
+  const FolderReport report = check(folder);
+  EXPECT_TRUE(report.good());
+  EXPECT_THAT(report.notes, ::testing::UnorderedElementsAre(HasSubstr("no quantization_config"),
+                                                            HasSubstr("tokenizer.json is missing"),
+                                                            HasSubstr("not in the index")));
+}
+
 }  // namespace
 }  // namespace slip

@@ -1,5 +1,6 @@
 #include "convert/hybrid.h"
 
+#include "checkpoint/index.h"
 #include "convert/check_folder.h"
 #include "convert/remote_source.h"
 #include "tests/convert/converted.h"
@@ -138,6 +139,17 @@ TEST_F(Hybrid, FromARemoteRepository) {
   ASSERT_TRUE(result.ok()) << result.failure().message;
   expect_same_tensors(local, out());
   EXPECT_LT(remote.value()->bytes_fetched(), size / 2);
+}
+
+TEST_F(Hybrid, RefusesAnIndexThatFillsTheMemory) {
+  StandInHub hub;
+  hub.add(std::string(kIndexName), "{}", true);
+  hub.claim_size(std::string(kIndexName), uint64_t{1} << 45);
+  HubSettings settings;
+  settings.endpoint = hub.endpoint();
+  const std::atomic<bool> interrupted{false};
+  expect_error(RemoteSource::open(*parse_repo_id("org/model"), settings, interrupted),
+               {"org/model", std::string(kIndexName), "more than"});
 }
 
 TEST(MinnowHybridConverted, LogitsAreTheGoldenOnes) {

@@ -66,5 +66,34 @@ TEST(OutputFolder, AdoptsByLinkReferenceAndCopy) {
   expect_error(folder.adopt(temp.path() / "absent", LinkWay::automatic), {"absent"});
 }
 
+TEST(OutputFolder, WantsRoomOnlyForWhatIsNotThere) {
+  const TempFolder temp;
+  const OutputFolder folder = OutputFolder::open(temp.path() / "made", "").value();
+  const uint64_t too_much = free_disk_bytes(temp.path()).value() * 2;
+  EXPECT_TRUE(folder.check_room({{"small", 1}}).ok());
+  expect_error(folder.check_room({{"large", too_much}}), {"made", "more bytes of disk"});
+  // What an interrupted run has finished lies on the disk already.
+  ASSERT_TRUE(folder.write("large", "").ok());
+  EXPECT_TRUE(folder.check_room({{"large", too_much}, {"small", 1}}).ok());
+}
+
+TEST(OutputFolder, KnowsWhatAdoptingCopies) {
+  const TempFolder temp;
+  const fs::path here = temp.write("a.safetensors", "weights");
+  const OutputFolder folder = OutputFolder::open(temp.path() / "made", "").value();
+  EXPECT_EQ(folder.bytes_to_adopt(here, LinkWay::copy).value(), 7u);
+  for (const LinkWay way : {LinkWay::automatic, LinkWay::hard, LinkWay::reference})
+    EXPECT_EQ(folder.bytes_to_adopt(here, way).value(), 0u);
+  expect_error(folder.bytes_to_adopt(temp.path() / "absent", LinkWay::automatic), {"absent"});
+  // No hard link leads to another file system.
+  const fs::path elsewhere = "/sys/kernel/mm/transparent_hugepage/enabled";
+  struct stat there {
+  }, home{};
+  if (::stat(elsewhere.c_str(), &there) != 0 || ::stat(temp.path().c_str(), &home) != 0 ||
+      there.st_dev == home.st_dev)
+    GTEST_SKIP() << "there is no other file system";
+  EXPECT_EQ(folder.bytes_to_adopt(elsewhere, LinkWay::automatic).value(), uint64_t(there.st_size));
+}
+
 }  // namespace
 }  // namespace slip

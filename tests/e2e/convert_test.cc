@@ -41,7 +41,11 @@ TEST(ConvertVerbs, FromSixteenBitsToAHybrid) {
   ASSERT_EQ(int4.status, 0) << int4.err;
   EXPECT_EQ(int4.out, path("int4") + "\n");
   EXPECT_THAT(int4.err, HasSubstr("routed experts"));
-  ASSERT_EQ(run({"convert", "fp8", "--model", kTiny, "--out", path("fp8"), "-q"}).status, 0);
+  const JsonObject fp8 =
+      run({"convert", "fp8", "--model", kTiny, "--out", path("fp8"), "--json"}).json();
+  EXPECT_EQ(fp8.at("folder").as_string(), path("fp8"));
+  EXPECT_GT(fp8.at("written_bytes").to_number<int64_t>(), 0);
+  EXPECT_FALSE(fp8.at("was_there").as_bool());
   const std::vector<std::string> hybrid = {"convert", "hybrid",    "--int4", path("int4"),
                                            "--fp8",   path("fp8"), "--out",  path("hybrid")};
   std::vector<std::string> dry = hybrid;
@@ -52,7 +56,15 @@ TEST(ConvertVerbs, FromSixteenBitsToAHybrid) {
   EXPECT_FALSE(fs::exists(path("hybrid")));
   ASSERT_EQ(run(hybrid).status, 0);
   EXPECT_THAT(run(hybrid).err, HasSubstr("nothing needs doing"));
+  std::vector<std::string> again = hybrid;
+  again.push_back("--json");
+  EXPECT_TRUE(run(again).json().at("was_there").as_bool());
   EXPECT_EQ(run({"convert", "check", path("hybrid"), "--deep"}).status, 0);
+  const JsonObject gguf =
+      run({"convert", "gguf", kMinnow, "--out", path("model.gguf"), "--json"}).json();
+  EXPECT_EQ(gguf.at("file").as_string(), path("model.gguf"));
+  const JsonObject mtp = run({"convert", "mtp", "--to", kMinnow, "--dry-run", "--json"}).json();
+  EXPECT_EQ(mtp.at("done").as_string(), "registered");
 }
 
 TEST(ConvertVerbs, SaysWhatIsWrong) {

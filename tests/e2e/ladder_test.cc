@@ -102,10 +102,10 @@ TEST(Ladder, SkipsWhatTheModelDoesNotHave) {
 
 TEST(Ladder, RefusalsSayWhatToDo) {
   const Finished synthetic = run({"bench", "ladder", "qwen3.5-35b-a3b", "--synthetic"});
-  EXPECT_EQ(synthetic.status, 1);
+  EXPECT_EQ(synthetic.status, 2);
   EXPECT_THAT(synthetic.err, HasSubstr("--simulate-acceptance 0.8"));
-  EXPECT_EQ(run(quick({"--simulate-acceptance", "1.5"})).status, 1);
-  EXPECT_EQ(run({"bench", "ladder", "--max-tokens", "1"}).status, 1);
+  EXPECT_EQ(run(quick({"--simulate-acceptance", "1.5"})).status, 2);
+  EXPECT_EQ(run({"bench", "ladder", "--max-tokens", "1"}).status, 2);
   EXPECT_EQ(run({"bench", "ladder", "--kv-cache", "int8"}).status, 2);  // the ladder chooses
   EXPECT_THAT(run(quick({"--prompts", "/no/such.json"})).err, HasSubstr("/no/such.json"));
 }

@@ -186,7 +186,6 @@ TEST(Serve, SigtermLetsAnswersEnd) {
   ASSERT_TRUE(client.wait_for("data: "));
   server.send_signal(SIGTERM);
   ASSERT_TRUE(server.wait_for_log("stopping"));
-  EXPECT_FALSE(RawClient(server.port()).connected());
   EXPECT_THAT(client.read_all(), HasSubstr("data: [DONE]"));
   client.close();
   EXPECT_EQ(server.wait_for_exit(), 0) << server.log();
@@ -213,6 +212,13 @@ TEST(Serve, TheDeadlineAndASecondSignalEndIt) {
   ASSERT_TRUE(client.wait_for("data: "));
   server.send_signal(SIGTERM);
   ASSERT_TRUE(server.wait_for_log("stopping"));
+  // Meanwhile whoever comes is told so.
+  const std::string health = server.ask(get_request("/health"));
+  EXPECT_EQ(status_of(health), 503);
+  EXPECT_THAT(health, HasSubstr("draining"));
+  const std::string refused = server.ask(question());
+  EXPECT_EQ(status_of(refused), 503);
+  EXPECT_THAT(refused, HasSubstr("Retry-After"));
   const Stopwatch clock;
   server.send_signal(SIGTERM);
   EXPECT_EQ(server.wait_for_exit(), 0);
@@ -284,6 +290,8 @@ TEST(Serve, ReadsAConfigFile) {
     EXPECT_THAT(server.log(), HasSubstr("up to 3 answers at once, 1024 positions each"));
     const std::string models = server.ask(get_request("/v1/models"));
     EXPECT_THAT(models, HasSubstr("small fry"));
+    EXPECT_THAT(models, HasSubstr("\"max_model_len\": 1024"));
+    EXPECT_THAT(models, HasSubstr("\"n_ctx_train\": 32768"));
     EXPECT_THAT(models, HasSubstr("tiny"));
   }
   // Flags win over the file.
@@ -308,6 +316,8 @@ TEST(Serve, SaysWhyItCannotStart) {
   const Finished too_large = run({"serve", "--memory", "1M", "--port", "0"});
   EXPECT_EQ(too_large.status, 1);
   EXPECT_EQ(run({"serve", "--tls-cert", "a.pem"}).status, 2);
+  EXPECT_EQ(run({"serve", "--max-body", "0"}).status, 2);
+  EXPECT_THAT(run({"serve", "minnow", "-m", "other"}).err, HasSubstr("given twice"));
 }
 
 // minnow with the largest numbers that bf16 has in its last norm: its logits are infinite.

@@ -57,6 +57,8 @@ TEST(Doctor, ChecksTheMachine) {
   EXPECT_GT(object.at("all_threads").as_object().at("read_gb_per_s").to_number<double>(), 0.1);
   EXPECT_GT(object.at("disk").as_object().at("gb_per_s").to_number<double>(), 0);
   EXPECT_TRUE(object.contains("problems"));
+  const JsonObject& gpu = object.at("gpu").as_object();
+  EXPECT_NE(gpu.at("usable").as_bool(), gpu.at("description").as_string().empty());
 }
 
 TEST(Completions, AreScriptsThatShellsAccept) {
@@ -91,6 +93,47 @@ TEST(Help, EveryVerbHasIt) {
     EXPECT_EQ(done.status, 0) << verb;
     EXPECT_THAT(done.out, HasSubstr("Usage: slipstream " + verb));
     EXPECT_EQ(done.err, "");
+  }
+}
+
+TEST(Help, TheFirstWordOfSeveralVerbsListsThem) {
+  const Finished asked = run({"convert", "--help"});
+  EXPECT_EQ(asked.status, 0);
+  EXPECT_THAT(asked.out, HasSubstr("Usage: slipstream convert WHAT"));
+  EXPECT_THAT(asked.out, HasSubstr("convert hybrid"));
+  EXPECT_EQ(asked.err, "");
+  const Finished alone = run({"eval"});
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.err, HasSubstr("eval logits"));
+  const Finished wrong = run({"eval", "logit"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("not \"logit\""));
+  EXPECT_THAT(run({"evil"}).err, HasSubstr("there is no verb \"evil\""));
+}
+
+// Wrong command lines are told from work that failed.
+TEST(Help, WrongCommandLinesHaveAStatusOfTheirOwn) {
+  const std::vector<std::vector<std::string>> wrong = {{"eval", "logits"},
+                                                       {"eval", "needle", "--trials", "0"},
+                                                       {"convert", "int4"},
+                                                       {"convert", "hybrid", "--int4", "a"},
+                                                       {"convert", "check"},
+                                                       {"bench", "--repeat", "0"},
+                                                       {"bench", "minnow", "-m", "other"},
+                                                       {"bench", "ops", "--rows", "0"},
+                                                       {"pull", "nowhere"}};
+  for (const std::vector<std::string>& arguments : wrong) {
+    const Finished done = run(arguments);
+    EXPECT_EQ(done.status, 2) << arguments[0] << " " << arguments[1] << ": " << done.err;
+    EXPECT_THAT(done.err, HasSubstr("; see slipstream " + arguments[0]));
+  }
+}
+
+TEST(Help, DevicesMustBeNamedExactly) {
+  for (const char* device : {"cudafoo", "cuda:", "cuda:abc", "cuda:-1", "cuda:0x", "gpu"}) {
+    const Finished done = run({"run", "--device", device, "--prompt", "x", "-n", "1"});
+    EXPECT_EQ(done.status, 1) << device;
+    EXPECT_THAT(done.err, HasSubstr("--device is auto, cpu or cuda:N")) << device;
   }
 }
 

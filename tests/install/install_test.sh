@@ -45,6 +45,9 @@ has "$prefix/share/zsh/site-functions/_slipstream"
 has "$prefix/share/fish/vendor_completions.d/slipstream.fish"
 unit=$(find "$prefix" -path '*systemd*' -name slipstream.service)
 grep -q "^ExecStart=$prefix/bin/slipstream serve" "$unit" || wrong "the unit does not start $prefix/bin/slipstream"
+# What the unit reads must be there, or it could not start.
+config=$(sed -n 's/^ExecStart=.*--config \([^ ]*\).*/\1/p' "$unit")
+has "${config/\%h/$HOME}"
 man=$prefix/share/man/man1/slipstream.1
 for verb in RUN SERVE PULL "BENCH LADDER" "CONVERT CHECK" COMPLETIONS; do
   grep -qx ".SH \"SLIPSTREAM $verb\"" "$man" || wrong "the man page does not know $verb"
@@ -62,7 +65,6 @@ find "$prefix" -type f | sort | diff "$work/before" - || wrong "a second run cha
 echo "== the server"
 conf=$HOME/.config/slipstream
 [ "$(id -u)" -ne 0 ] || conf=$prefix/etc/slipstream
-mkdir -p "$conf"
 port=$((20000 + RANDOM % 20000))
 echo "port = $port" >"$conf/serve.conf"
 setsid "$source_dir/install.sh" --yes --serve --prefix "$prefix" --build-dir "$build_dir" >"$work/serve.log" 2>&1 &
@@ -73,6 +75,7 @@ for _ in $(seq 600); do
   sleep 0.2
 done
 says "$(cat "$work/serve.log")" "http://127.0.0.1:$port"
+says "$(cat "$work/serve.log")" "enable --now $unit"
 kill -TERM -- -$server
 wait $server 2>/dev/null || true
 server=
@@ -90,7 +93,8 @@ if command -v dpkg-deb >/dev/null; then
   has "$package"
   listing=$(dpkg-deb -c "$package")
   for file in ./usr/bin/slipstream ./usr/lib/systemd/system/slipstream.service \
-    ./usr/share/man/man1/slipstream.1 ./usr/share/slipstream/minnow/config.json; do
+    ./usr/share/man/man1/slipstream.1 ./usr/share/slipstream/minnow/config.json \
+    ./usr/share/doc/slipstream/THIRD-PARTY-NOTICES; do
     says "$listing" "$file"
   done
   says "$(dpkg-deb -f "$package" Architecture)" "$(dpkg --print-architecture)"

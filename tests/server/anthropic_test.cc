@@ -75,6 +75,17 @@ TEST_F(Anthropic, StreamsBlocks) {
   EXPECT_TRUE(reply->ended());
 }
 
+TEST_F(Anthropic, LeavesOutToolsThatRunElsewhere) {
+  const auto reply =
+      message(R"(,"tools":[{"type":"web_search_20250305","name":"web_search"},)"
+              R"({"type":"custom","name":"weather","input_schema":{"type":"object"}}])");
+  EXPECT_EQ(reply->status(), 0) << reply->body();  // being answered
+  EXPECT_THAT(prompt_text(), ::testing::HasSubstr("\"weather\""));
+  EXPECT_THAT(prompt_text(), ::testing::Not(::testing::HasSubstr("web_search")));
+  ASSERT_EQ(notes_.size(), 1u);
+  EXPECT_THAT(notes_[0], ::testing::HasSubstr("web_search_20250305"));
+}
+
 TEST_F(Anthropic, RepliesInOnePiece) {
   const auto reply = message(R"(,"stop_sequences":["END"])");
   EXPECT_EQ(asked().stop_strings, std::vector<std::string>{"END"});
@@ -182,7 +193,7 @@ TEST_F(Anthropic, RefusesInItsOwnShape) {
       {R"({"max_tokens":5,"messages":[{"role":"user","content":[{"type":"image"}]}]})", 400},
       {R"({"max_tokens":5,"messages":[{"role":"user","content":[{"type":"new_thing"}]}]})", 400},
       {R"({"max_tokens":5,"messages":[{"role":"king","content":"Hi"}]})", 400},
-      {R"({"max_tokens":5,"messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"web_search_20250305","name":"web_search"}]})",
+      {R"({"max_tokens":5,"messages":[{"role":"user","content":"Hi"}],"tools":[{"name":"weather"}]})",
        400},
       {R"({"max_tokens":5,"messages":[{"role":"user","content":"Hi"}],"tool_choice":{"type":"tool","name":"x"}})",
        400},

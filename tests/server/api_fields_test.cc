@@ -110,6 +110,13 @@ TEST_F(ApiFields, IgnoresUnknownFieldsAndSaysSoOnce) {
   EXPECT_EQ(chat(R"("made_up":2,"stream":true)")->status(), 200);
   ASSERT_EQ(notes_.size(), 1u);
   EXPECT_THAT(notes_[0], HasSubstr("made_up"));
+  // Names are the client's to choose: one line each, and not a long one.
+  post("/v1/completions", R"({"prompt": "x", "max_tokens": 1, "a\nb\u001b[2J": 1})");
+  post("/v1/completions",
+       R"({"prompt": "x", "max_tokens": 1, ")" + std::string(1 << 20, 'n') + R"(": 1})");
+  ASSERT_EQ(notes_.size(), 3u);
+  EXPECT_THAT(notes_[1], HasSubstr("'a?b?[2J'"));
+  EXPECT_LT(notes_[2].size(), 200u);
 }
 
 TEST_F(ApiFields, TakesNullForAbsent) {
@@ -229,6 +236,7 @@ TEST_F(ApiFields, RefusesEmbeddingsAndDescribesItself) {
   const JsonObject props = request("GET", "/props")->json();
   EXPECT_EQ(props.at("default_generation_settings").at("n_ctx").to_number<int>(), 4096);
   EXPECT_EQ(props.at("modalities").at("vision"), Json(false));
+  EXPECT_THAT(std::string(props.at("chat_template").get_string()), HasSubstr("<|im_start|>"));
 }
 
 }  // namespace

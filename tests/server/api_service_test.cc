@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "kernels/cpu/cpu_ops.h"
-#include "server/api_answerer.h"
+#include "server/metrics_answerer.h"
 #include "tests/server/api_fixture.h"
 
 namespace slip {
@@ -73,7 +73,7 @@ class ApiOnMinnow : public ApiTest {
     ServiceOptions service;
     service.max_drafts = engine_->max_drafts();
     service_ = std::make_unique<Service>(*engine_, tokenizer(), service);
-    answerer_ = std::make_unique<ServiceAnswerer>(*service_);
+    answerer_ = std::make_unique<MetricsAnswerer>(*service_, metrics_);
     api_->attach(answerer_.get());
   }
 
@@ -98,7 +98,8 @@ class ApiOnMinnow : public ApiTest {
   std::unique_ptr<Ops> ops_ = make_cpu_ops(pool_, available_isas().front());
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Service> service_;
-  std::unique_ptr<ServiceAnswerer> answerer_;
+  Metrics metrics_{"minnow"};
+  std::unique_ptr<MetricsAnswerer> answerer_;
 };
 
 // The joined pieces of a stream.

@@ -19,14 +19,15 @@ namespace slip {
 
 class RawClient {
  public:
-  explicit RawClient(uint16_t port, int receive_buffer = 0) {
+  explicit RawClient(uint16_t port, int receive_buffer = 0,
+                     in_addr_t address = htonl(INADDR_LOOPBACK)) {
     socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
     if (receive_buffer > 0)
       ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
     sockaddr_in place{};
     place.sin_family = AF_INET;
     place.sin_port = htons(port);
-    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    place.sin_addr.s_addr = address;
     connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&place), sizeof(place)) == 0;
   }
   ~RawClient() { close(); }

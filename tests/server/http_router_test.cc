@@ -101,6 +101,28 @@ TEST(Router, SlowHandlersHoldUpNobodyElse) {
   EXPECT_EQ(slow->wait(), 200);
 }
 
+TEST(Router, OnlySoManyWait) {
+  std::promise<void> release;
+  const std::shared_future<void> released = release.get_future().share();
+  std::promise<void> begun;
+  std::once_flag first;
+  Router router({{"GET", "/slow",
+                  [&, released](const HttpRequest&, const std::shared_ptr<HttpReply>& reply) {
+                    std::call_once(first, [&] { begun.set_value(); });
+                    released.wait();
+                    reply->send(200, "text/plain", "");
+                  }}},
+                1);
+  const auto working = ask(router, "GET", "/slow");
+  begun.get_future().wait();
+  std::vector<std::shared_ptr<Recorded>> waiting;
+  for (size_t i = 0; i < Router::kMostWaiting; ++i) waiting.push_back(ask(router, "GET", "/slow"));
+  EXPECT_EQ(ask(router, "GET", "/slow")->wait(), 503);
+  release.set_value();
+  EXPECT_EQ(working->wait(), 200);
+  EXPECT_EQ(waiting.back()->wait(), 200);
+}
+
 TEST(Router, AnExceptionCostsOneRequest) {
   const HttpHandler bad = [](const HttpRequest&, const std::shared_ptr<HttpReply>&) {
     throw std::bad_alloc();

@@ -4,96 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
-#include "tests/server/http_client.h"
+#include "tests/server/http_desk.h"
 
 namespace slip {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-// Holds replies until the test gives them, and counts clients that left.
-class Desk {
- public:
-  explicit Desk(HttpServerOptions options = {}) {
-    HttpServer::Hooks hooks;
-    hooks.handler = [this](const HttpRequest& request, std::shared_ptr<HttpReply> reply) {
-      handle(request, std::move(reply));
-    };
-    hooks.log = [this](const HttpRecord& record) {
-      const std::lock_guard lock(mutex_);
-      log_.push_back(record);
-      changed_.notify_all();
-    };
-    auto started = HttpServer::start(options, std::move(hooks));
-    EXPECT_TRUE(started.ok()) << (started.ok() ? "" : started.failure().message);
-    server = std::move(started).value();
-  }
-  ~Desk() {
-    replies_.clear();
-    server = nullptr;
-  }
-
-  std::unique_ptr<HttpServer> server;
-
-  RawClient client() const { return RawClient(server->port()); }
-
-  std::shared_ptr<HttpReply> wait_for_reply(size_t count = 1) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return replies_.size() >= count; });
-    return replies_.size() >= count ? replies_[count - 1] : nullptr;
-  }
-  void drop_replies() {
-    std::vector<std::shared_ptr<HttpReply>> dropped;
-    const std::lock_guard lock(mutex_);
-    dropped.swap(replies_);
-  }
-  // How long until `count` clients have left; negative if they do not.
-  double wait_for_leavers(int count) {
-    const Stopwatch clock;
-    std::unique_lock lock(mutex_);
-    const bool came =
-        changed_.wait_for(lock, std::chrono::seconds(10), [&] { return leavers_ >= count; });
-    return came ? clock.seconds() : -1;
-  }
-  int leavers() {
-    const std::lock_guard lock(mutex_);
-    return leavers_;
-  }
-  std::vector<HttpRecord> wait_for_log(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return log_.size() >= count; });
-    return log_;
-  }
-
- private:
-  void handle(const HttpRequest& request, std::shared_ptr<HttpReply> reply) {
-    if (request.path == "/echo")
-      return reply->send(200, "text/plain",
-                         request.method + " " + request.query + " " + request.body);
-    if (request.path == "/lost") return;  // a handler that forgets its reply
-    reply->on_close([this] {
-      const std::lock_guard lock(mutex_);
-      ++leavers_;
-      changed_.notify_all();
-    });
-    if (request.path == "/events") reply->begin(200, "text/event-stream");
-    const std::lock_guard lock(mutex_);
-    replies_.push_back(std::move(reply));
-    changed_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::shared_ptr<HttpReply>> replies_;
-  std::vector<HttpRecord> log_;
-  int leavers_ = 0;
-};
 
 TEST(HttpServer, AnswersAndKeepsTheConnection) {
   const Desk desk;
@@ -254,144 +173,6 @@ TEST(HttpServer, TellsALateListenerThatTheClientHasLeft) {
   EXPECT_TRUE(told);
 }
 
-TEST(HttpServer, DropsClientsThatReadTooSlowly) {
-  Desk desk({.queued_bytes = 256 << 10});
-  RawClient client(desk.server->port(), 4096);
-  client.send(get_request("/events"));
-  const auto reply = desk.wait_for_reply();
-  ASSERT_TRUE(reply);
-  const std::string piece(16 << 10, 'x');
-  // Far more than the sockets hold.
-  for (int i = 0; i < 2000 && desk.leavers() == 0; ++i) {
-    reply->write(piece);
-    if (i % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_GE(desk.wait_for_leavers(1), 0);
-}
-
-TEST(HttpServer, DropsClientsThatStopReading) {
-  Desk desk({.write_seconds = 0.3});
-  RawClient client(desk.server->port(), 4096);
-  client.send(get_request("/events"));
-  const auto reply = desk.wait_for_reply();
-  ASSERT_TRUE(reply);
-  reply->write(std::string(8 << 20, 'x'));
-  EXPECT_GE(desk.wait_for_leavers(1), 0);
-}
-
-TEST(HttpServer, SendsLargeRepliesToSlowReaders) {
-  Desk desk;
-  RawClient client(desk.server->port(), 4096);
-  client.send(get_request("/wait"));
-  const auto reply = desk.wait_for_reply();
-  ASSERT_TRUE(reply);
-  reply->send(200, "text/plain", std::string(20 << 20, 'x'));
-  EXPECT_EQ(body_of(client.read_reply()).size(), size_t(20 << 20));
-}
-
-TEST(HttpServer, EndsSlowRequests) {
-  const Desk desk({.head_seconds = 0.3, .body_seconds = 0.3});
-  RawClient silent = desk.client(), head = desk.client(), body = desk.client();
-  head.send("POST /echo HTTP/1.1\r\nHost: loc");
-  body.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc");
-  EXPECT_EQ(status_of(head.read_all()), 408);
-  EXPECT_EQ(status_of(body.read_all()), 408);
-  EXPECT_EQ(silent.read_all(), "");
-}
-
-TEST(HttpServer, ADripOfBytesDoesNotHoldAConnection) {
-  const Desk desk({.head_seconds = 0.5});
-  RawClient client = desk.client();
-  const Stopwatch clock;
-  client.send("GET /echo HTTP/1.1\r\nHost: localhost\r\nX: ");
-  while (client.send("a") && client.received().empty() && clock.seconds() < 5) client.receive(0.05);
-  EXPECT_LT(clock.seconds(), 2);
-  EXPECT_EQ(status_of(client.received()), 408);
-}
-
-TEST(HttpServer, ClosesIdleConnections) {
-  const Desk desk({.idle_seconds = 0.2});
-  RawClient client = desk.client();
-  client.send(get_request("/echo"));
-  client.read_reply();
-  const Stopwatch clock;
-  EXPECT_EQ(client.read_all(), "");
-  EXPECT_LT(clock.seconds(), 5);
-}
-
-TEST(HttpServer, RefusesWhatIsTooLong) {
-  const Desk desk({.limits = {.header_bytes = 4096, .body_bytes = 10000}});
-  const auto status = [&](const std::string& bytes) {
-    RawClient client = desk.client();
-    client.send(bytes);
-    return status_of(client.read_all());
-  };
-  EXPECT_EQ(status(get_request("/echo", "X: " + std::string(5000, 'x') + "\r\n")), 431);
-  EXPECT_EQ(status(get_request("/" + std::string(5000, 'x'))), 431);
-  EXPECT_EQ(status(std::string(100000, 'x')), 431);
-  EXPECT_EQ(status(post_request("/echo", std::string(20000, 'x'))), 413);
-  EXPECT_EQ(status("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
-                   "99999999999999999999999\r\n\r\n"),
-            400);
-  std::string chunks =
-      "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
-  for (int i = 0; i < 20; ++i) chunks += "400\r\n" + std::string(1024, 'x') + "\r\n";
-  EXPECT_EQ(status(chunks), 413);
-  EXPECT_EQ(status("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-                   "1;" +
-                   std::string(20000, 'x')),
-            400);
-}
-
-TEST(HttpServer, AnswersBeforeALargeBodyIsSent) {
-  const Desk desk({.limits = {.body_bytes = 10000}});
-  RawClient client = desk.client();
-  client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n");
-  EXPECT_EQ(status_of(client.read_all()), 413);
-}
-
-TEST(HttpServer, BodiesOfAllHaveALimitToo) {
-  Desk desk({.bodies_bytes = 10000});
-  RawClient first = desk.client(), second = desk.client();
-  const std::string head = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6000\r\n\r\n";
-  first.send(head + std::string(5000, 'x'));
-  for (int i = 0; i < 200 && desk.server->connections() < 2; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  second.send(head + std::string(6000, 'x'));
-  EXPECT_EQ(status_of(second.read_all()), 503);
-  // When the first is done, or gone, there is room again.
-  first.send(std::string(1000, 'x'));
-  EXPECT_EQ(status_of(first.read_reply()), 200);
-  first.send(head + std::string(5000, 'x'));
-  first.close();
-  for (int i = 0; i < 3; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    RawClient again = desk.client();
-    again.send(head + std::string(6000, 'x'));
-    EXPECT_EQ(status_of(again.read_reply()), 200);
-  }
-}
-
-TEST(HttpServer, AnnouncedBodiesKeepNobodyOut) {
-  Desk desk({.bodies_bytes = 10000});
-  std::vector<RawClient> idlers;
-  for (int i = 0; i < 8; ++i) {
-    idlers.push_back(desk.client());
-    idlers.back().send(
-        "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\nbegun");
-    idlers.push_back(desk.client());
-    idlers.back().send(
-        "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n");
-  }
-  for (int i = 0; i < 200 && desk.server->connections() < 16; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  RawClient other = desk.client();
-  other.send(post_request("/echo", std::string(5000, 'x')));
-  EXPECT_EQ(status_of(other.read_reply()), 200);
-}
-
 TEST(HttpServer, RefusesWhatProxiesMayReadDifferently) {
   const Desk desk;
   const auto status = [&](const std::string& bytes) {
@@ -417,24 +198,6 @@ TEST(HttpServer, RefusesWhatProxiesMayReadDifferently) {
   EXPECT_EQ(status("GET /echo HTTP/1.1\nHost: localhost\n\n"), 400);
   EXPECT_EQ(status("GET /echo HTTP/2.0\r\nHost: localhost\r\n\r\n"), 400);
   EXPECT_EQ(status("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and more of a TLS hello"), 400);
-}
-
-TEST(HttpServer, SaysThatThereAreTooManyConnections) {
-  const Desk desk({.connections = 4});
-  std::vector<RawClient> clients;
-  for (int i = 0; i < 4; ++i) {
-    clients.push_back(desk.client());
-    clients.back().send(get_request("/echo"));
-    EXPECT_EQ(status_of(clients.back().read_reply()), 200);
-  }
-  RawClient one_more = desk.client();
-  EXPECT_EQ(status_of(one_more.read_all()), 503);
-  clients.pop_back();
-  for (int i = 0; i < 200 && desk.server->connections() > 3; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  RawClient again = desk.client();
-  again.send(get_request("/echo"));
-  EXPECT_EQ(status_of(again.read_reply()), 200);
 }
 
 TEST(HttpServer, ServesManyStreamsAtOnce) {

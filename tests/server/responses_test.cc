@@ -85,6 +85,7 @@ TEST_F(Responses, SaysWhenItWasCutShort) {
   const JsonObject last = reply->events().back();
   EXPECT_EQ(last.at("type"), "response.incomplete");
   EXPECT_EQ(last.at("response").at("incomplete_details").at("reason"), "max_output_tokens");
+  EXPECT_EQ(last.at("response").at("output").at(0).at("status"), "incomplete");
 }
 
 TEST_F(Responses, ReadsItemsOfAllKinds) {

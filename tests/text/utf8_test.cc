@@ -58,5 +58,16 @@ TEST(Utf8, EveryCodePointSurvivesEncodingAndDecoding) {
   }
 }
 
+TEST(Utf8, AStrangersLineStaysOneShortLine) {
+  EXPECT_EQ(printable_line("caf\xC3\xA9 \xF0\x9F\x98\x80", 64), "caf\xC3\xA9 \xF0\x9F\x98\x80");
+  EXPECT_EQ(printable_line("a\r\nb\x1B[2J\x7F\t", 64), "a??b?[2J??");
+  EXPECT_EQ(printable_line("a\xC2\x9B"
+                           "2J",
+                           64),
+            "a?2J");  // the one-character form of ESC [
+  EXPECT_EQ(printable_line("abcdef", 3), "abc");
+  EXPECT_TRUE(is_valid_utf8(printable_line("ab\xC3\xA9", 3)));
+}
+
 }  // namespace
 }  // namespace slip

@@ -89,6 +89,13 @@ withMock('while the model loads, a question waits and is then answered', ['--loa
   await finish();
 });
 
+withMock('a server that is not well is not one that loads', ['--unwell', 'The engine cannot answer'], async (mock) => {
+  const { tab, finish } = await open(browser, mock.url);
+  await tab.getByText('The engine cannot answer').waitFor();
+  assert.equal(await tab.getByText(/The model is loading/).count(), 0);
+  await finish();
+});
+
 withMock('errors say what to do; a lost server is noticed', [], async (mock) => {
   const { tab, shot, context } = await open(browser, mock.url);
   await ask(tab, 'word '.repeat(5000));

@@ -1,6 +1,6 @@
 // A stand-in for `slipstream serve`, for work on the chat page and to try the client tests
 // themselves. usage: node server.mjs [--port N] [--page FILE] [--key KEY] [--load SECONDS]
-//                                    [--delay MS] [--flaw NAME]
+//                                    [--delay MS] [--unwell MESSAGE] [--flaw NAME]
 // It makes at most 24 answers at once. --flaw breaks one rule on purpose; the tests must then fail (see ../selfcheck.mjs).
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,7 +15,7 @@ import { responses } from './responses.mjs';
 const { values } = parseArgs({
   options: {
     port: { type: 'string', default: '8080' }, page: { type: 'string' }, key: { type: 'string' },
-    load: { type: 'string', default: '0' }, delay: { type: 'string', default: '3' }, flaw: { type: 'string' },
+    load: { type: 'string', default: '0' }, delay: { type: 'string', default: '3' }, unwell: { type: 'string' }, flaw: { type: 'string' },
   },
 });
 const options = { delay: Number(values.delay), flaw: values.flaw };
@@ -34,7 +34,10 @@ const get = {
     response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
     response.end(readFileSync(values.page));
   },
-  '/health': (response) => (progress() < 1 ? sendJson(response, 503, { status: 'loading', progress: progress() }) : sendJson(response, 200, { status: 'ok' })),
+  '/health': (response) => {
+    if (values.unwell) return sendJson(response, 503, { status: 'failing', error: { message: values.unwell } });
+    return progress() < 1 ? sendJson(response, 503, { status: 'loading', progress: progress() }) : sendJson(response, 200, { status: 'ok' });
+  },
   '/props': (response) => sendJson(response, 200, { default_generation_settings: { n_ctx: context, params: { temperature: 0.7, top_p: 0.8, top_k: 20 } } }),
   '/version': (response) => sendJson(response, 200, { version: '0' }),
   '/metrics': (response) => response.end(`vllm:num_requests_running ${busy}\n${metrics.map((name) => `vllm:${name} 0\n`).join('')}`),

@@ -1,6 +1,6 @@
 // What went wrong, in the user's words, and what to do about it.
 
-export type ErrorKind = 'key' | 'loading' | 'busy' | 'context' | 'request' | 'server' | 'network' | 'stream';
+export type ErrorKind = 'key' | 'unavailable' | 'busy' | 'context' | 'request' | 'server' | 'network' | 'stream';
 
 export class ApiError extends Error {
   constructor(
@@ -19,7 +19,7 @@ export class ApiError extends Error {
 export function adviceFor(kind: ErrorKind): string {
   switch (kind) {
     case 'key': return 'Enter an API key of this server.';
-    case 'loading': return 'The model is still loading. This goes on by itself.';
+    case 'unavailable': return 'Try again in a moment. If it stays, the server’s log says more.';
     case 'busy': return 'The server has as many requests as it can take. Try again in a moment.';
     case 'context': return 'Start a new conversation, edit an earlier message, or lower the answer limit in the settings.';
     case 'request': return 'Check the settings of this conversation.';
@@ -35,9 +35,9 @@ interface ErrorBody {
 
 function kindOf(status: number, code: unknown): ErrorKind {
   if (code === 'context_length_exceeded') return 'context';
-  if (status === 401 || status === 403) return 'key';
+  if (status === 401) return 'key';
   if (status === 429) return 'busy';
-  if (status === 503) return 'loading';
+  if (status === 503) return 'unavailable';
   return status >= 500 ? 'server' : 'request';
 }
 

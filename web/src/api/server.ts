@@ -25,8 +25,9 @@ export async function fetchHealth(): Promise<Health> {
     throw asApiError(error);
   });
   if (response.ok) return { state: 'ready' };
-  if (response.status !== 503) throw await errorFrom(response);
-  const body = (await response.json().catch(() => ({}))) as { progress?: number };
+  // 503 is also for a server that stops, hangs or has too many connections.
+  const body = (await response.clone().json().catch(() => ({}))) as { status?: string; progress?: number };
+  if (response.status !== 503 || body.status !== 'loading') throw await errorFrom(response);
   return { state: 'loading', progress: typeof body.progress === 'number' ? body.progress : null };
 }
 

@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals';
 import { streamChat, type ChatRequest } from '../api/chat';
 import { asApiError } from '../api/errors';
+import { fetchHealth } from '../api/server';
 import { askForKey, connect, connection, ready } from './connection';
 import { find, saveNow, update } from './conversations';
 import { LiveAnswer } from './live_answer';
@@ -101,7 +102,7 @@ async function answer(id: string): Promise<void> {
         }
         break;
       } catch (error) {
-        if (!canWaitFor(error) || live.started) throw error;
+        if (live.started || !(await canWaitFor(error))) throw error;
       }
     }
   } catch (error) {
@@ -116,15 +117,19 @@ async function answer(id: string): Promise<void> {
 }
 
 // A model that loads and a missing key are waited for; the answer then goes on by itself.
-function canWaitFor(error: unknown): boolean {
+async function canWaitFor(error: unknown): Promise<boolean> {
   const { kind } = asApiError(error);
-  if (kind === 'loading') {
+  if (kind === 'key') {
+    askForKey();
+    return true;
+  }
+  if (kind !== 'unavailable') return false;
+  const loading = await fetchHealth().then((health) => health.state === 'loading', () => false);
+  if (loading) {
     connection.value = { state: 'connecting' };
     void connect();
-  } else if (kind === 'key') {
-    askForKey();
   }
-  return kind === 'loading' || kind === 'key';
+  return loading;
 }
 
 // An edit may have removed it meanwhile: then it stays away.

@@ -8,7 +8,7 @@ export function Gate() {
   switch (now.state) {
     case 'loading': return <Loading progress={now.progress} />;
     case 'unreachable':
-      return <div class="gate" role="alert"><p><strong>{now.message}</strong></p><p>Check that it is running. The page tries again by itself.</p></div>;
+      return <div class="gate" role="alert"><p><strong>{now.message}</strong></p><p>Check that the server is well. The page tries again by itself.</p></div>;
     case 'key': return <KeyForm refused={now.refused} />;
     default: return null;
   }

@@ -1,0 +1,97 @@
+#include "backend.h"
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+
+#include "kernels/cpu/cpu_ops.h"
+#include "kernels/cuda_ops.h"
+#include "kernels/ref/ref_ops.h"
+
+namespace slip {
+namespace {
+
+Result<Isa> chosen_isa(const std::string& name) {
+  const std::vector<Isa> available = available_isas();
+  if (name.empty()) return available.front();
+  for (const Isa isa : available) {
+    if (name == "portable" && isa == Isa::portable) return isa;
+    if (name == "avx2" && isa == Isa::avx2) return isa;
+    if (name == "avx512" && isa == Isa::avx512) return isa;
+  }
+  return error("--isa ", name, ": this processor does not have it");
+}
+
+// "cuda" and "cuda:0" are the first device; nothing for what names no GPU.
+std::optional<int> gpu_number(std::string_view device) {
+  if (device == "cuda") return 0;
+  constexpr std::string_view kPrefix = "cuda:";
+  if (!device.starts_with(kPrefix)) return std::nullopt;
+  device.remove_prefix(kPrefix.size());
+  int number = -1;
+  const auto [end, failed] = std::from_chars(device.begin(), device.end(), number);
+  if (failed != std::errc() || end != device.end() || number < 0) return std::nullopt;
+  return number;
+}
+
+// Whether the machine has one, whatever state its driver is in.
+bool has_gpu() {
+  std::error_code ignored;
+  return std::filesystem::exists("/dev/nvidiactl", ignored);
+}
+
+// Whether the GPU was asked for, or nothing else was and there is one.
+Result<bool> add_cuda(const ModelFlags& flags, Backend& backend) {
+  const std::optional<int> asked = gpu_number(flags.device);
+  if (!asked && flags.device != "auto" && flags.device != "cpu")
+    return error("--device is auto, cpu or cuda:N, not \"", flags.device, "\"");
+  const bool cpu_only = flags.ops == "ref" || !flags.isa.empty() || flags.activations == "8";
+  if (!asked && (flags.device == "cpu" || cpu_only)) return false;
+  if (cpu_only) return error("--ops ref, --isa and --activations 8 are for --device cpu");
+  const int device = asked.value_or(0);
+  Result<std::unique_ptr<Ops>> ops = make_cuda_ops(device);
+  if (!ops.ok()) {
+    if (asked) return ops.failure();
+    if (has_gpu())
+      std::fprintf(stderr, "note: the GPU of this machine is not used: %s\n",
+                   ops.failure().message.c_str());
+    return false;
+  }
+  backend.ops = std::move(ops).value();
+  backend.description = describe_cuda_device(device);
+  return true;
+}
+
+}  // namespace
+
+Result<Backend> make_backend(const ModelFlags& flags) {
+  const int64_t threads = flags.threads.value_or(available_threads());
+  if (threads < 1 || threads > 1024) return error("--threads must be 1 to 1024, not ", threads);
+  Backend backend;
+  backend.pool = std::make_unique<ThreadPool>(int(threads));
+  SLIP_TRY(backend.isa, chosen_isa(flags.isa));
+  SLIP_TRY(const bool on_gpu, add_cuda(flags, backend));
+  if (on_gpu) return backend;
+  if (flags.ops == "ref") {
+    backend.ops = make_ref_ops();
+    backend.description = "reference kernels";
+    return backend;
+  }
+  backend.ops = make_cpu_ops(*backend.pool, backend.isa, flags.activations == "8" ? 1 : 2);
+  backend.description =
+      cat("cpu (", name_of(backend.isa), "), ", threads, threads == 1 ? " thread" : " threads");
+  return backend;
+}
+
+GpuState look_at_gpu() {
+  GpuState gpu{.there = has_gpu(), .description = {}, .why_not = {}};
+  const Result<std::unique_ptr<Ops>> ops = make_cuda_ops(0);
+  if (ops.ok()) {
+    gpu.description = describe_cuda_device(0);
+  } else {
+    gpu.why_not = ops.failure().message;
+  }
+  return gpu;
+}
+
+}  // namespace slip

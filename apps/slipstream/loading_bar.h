@@ -1,0 +1,13 @@
+// How far loading is, for a person who waits.
+#pragma once
+
+#include <string>
+
+#include "engine/session.h"
+
+namespace slip {
+
+// Draws a bar on stderr when that is a terminal and loading takes longer than a moment.
+LoadProgress loading_bar(const std::string& what);
+
+}  // namespace slip

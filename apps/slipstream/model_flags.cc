@@ -1,0 +1,121 @@
+#include "model_flags.h"
+
+#include <algorithm>
+
+#include "checkpoint/model_location.h"
+#include "environment.h"
+
+namespace slip {
+namespace {
+
+// minnow lies beside the sources, beside an installed binary, or where the environment says.
+Result<std::filesystem::path> locate_minnow() {
+  std::vector<std::filesystem::path> places;
+  if (const auto folder = minnow_folder_override(); !folder.empty()) places.push_back(folder);
+  std::error_code ignored;
+  const auto binary = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  if (!binary.empty()) {
+    places.push_back(binary / ".." / "share" / "slipstream" / "minnow");
+    places.push_back(binary / ".." / "models" / "minnow");
+  }
+  places.push_back(SLIP_MINNOW_DIR);
+  std::string tried;
+  for (const auto& place : places) {
+    if (std::filesystem::exists(place / "config.json", ignored)) return place;
+    tried += "\n  " + place.string();
+  }
+  return error("the default model minnow was not found; looked in:", tried,
+               "\nname a model: slipstream run FOLDER");
+}
+
+}  // namespace
+
+void ModelFlags::add_to(Flags& flags) {
+  add_machine_to(flags);
+  flags.option("--kv-cache", &kv_cache, "RECIPE", kKvCacheHelp);
+  flags.choice("--head", &head, {"keep", "int8"},
+               "The output matrix: as in the files, or rounded to 8 bits per row at load");
+  flags.choice("--shared-experts", &shared_experts, {"keep", "fp8", "int8"},
+               "Shared experts: as in the files, or rounded to 8 bits at load");
+}
+
+void ModelFlags::add_machine_to(Flags& flags) {
+  flags.option("-m,--model", &model, "MODEL",
+               "A folder with Hugging Face files, or a repository id in the local Hugging Face "
+               "cache; without it minnow, the model that comes along");
+  flags.option(
+      "--drafter-model", &drafter_model, "MODEL",
+      "The drafter of a model whose drafter has files of its own, as a folder or repository "
+      "id; without it the one beside the model (MODEL-assistant)");
+  flags.option("-c,--ctx", &context, "N", "Positions the context holds, e.g. 32K");
+  flags.option("--memory", &memory, "SIZE", "Bytes the engine may use, e.g. 20G");
+  flags.option("-t,--threads", &threads, "N", "Threads; without it all processors");
+  flags.option("--device", &device, "auto|cpu|cuda:N", "Where to run");
+  flags.choice("--ops", &ops, {"fast", "ref"}, "ref: the slow reference kernels, to settle doubts");
+  flags.choice("--isa", &isa, {"", "avx512", "avx2", "portable"},
+               "Instruction set of the CPU kernels; without it the best there is");
+  flags.choice(
+      "--activations", &activations, {"16", "8"},
+      "Bits of what meets integer weights on a CPU: 16 are as good as float, 8 are faster");
+}
+
+Status ModelFlags::take_positional(const std::string& word) {
+  if (word.empty()) return {};
+  if (!model.empty())
+    return error("the model is given twice: \"", word, "\" and --model \"", model, "\"");
+  model = word;
+  return {};
+}
+
+void ModelFlags::add_download_to(Flags& flags) {
+  flags.option("--from-huggingface-repo", &repository, "REPO",
+               "A model as org/name[@revision]; downloaded first if it is not in the cache");
+}
+
+Result<std::filesystem::path> locate_model(const std::string& name) {
+  if (name.empty() || name == "minnow") return locate_minnow();
+  return find_model(name, {.hf_cache_dirs = hugging_face_caches()});
+}
+
+Result<ModelSource> open_model(const std::filesystem::path& folder, const ModelFlags& flags) {
+  if (flags.drafter_model.empty()) return ModelSource::open(folder);
+  SLIP_TRY(const std::filesystem::path drafter, locate_model(flags.drafter_model));
+  return ModelSource::open(folder, drafter);
+}
+
+Result<ModelSource> open_model_or_shape(const ModelFlags& flags) {
+  const std::vector<std::string> shapes = ModelSource::shape_names();
+  if (std::find(shapes.begin(), shapes.end(), flags.model) != shapes.end())
+    return ModelSource::synthetic(flags.model);
+  SLIP_TRY(const std::filesystem::path folder, locate_model(flags.model));
+  return open_model(folder, flags);
+}
+
+Result<std::optional<KvRecipe>> kv_choice(const std::string& name) {
+  if (name == "auto") return std::optional<KvRecipe>();
+  SLIP_TRY(const KvRecipe recipe, parse_kv_recipe(name));
+  return std::optional(recipe);
+}
+
+Result<MemoryRequest> memory_request(const ModelFlags& flags) {
+  MemoryRequest request;
+  SLIP_TRY(request.kv, kv_choice(flags.kv_cache));
+  if (flags.context) {
+    SLIP_TRY(const uint64_t context, parse_context(*flags.context));
+    request.context = int64_t(context);
+  }
+  if (flags.memory) {
+    SLIP_TRY(request.budget, parse_size(*flags.memory));
+  }
+  return request;
+}
+
+WeightChoices weight_choices(const ModelFlags& flags) {
+  WeightChoices choices;
+  choices.int8_head = flags.head == "int8";
+  if (flags.shared_experts == "fp8") choices.shared_experts = WeightFormat::fp8_block;
+  if (flags.shared_experts == "int8") choices.shared_experts = WeightFormat::int8_row;
+  return choices;
+}
+
+}  // namespace slip

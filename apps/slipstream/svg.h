@@ -1,0 +1,23 @@
+// What the charts share.
+#pragma once
+
+#include <string>
+
+namespace slip {
+
+// Text as it may stand in an element or an attribute.
+inline std::string svg_escaped(const std::string& text) {
+  std::string out;
+  for (const char byte : text) {
+    switch (byte) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += byte;
+    }
+  }
+  return out;
+}
+
+}  // namespace slip
