@@ -19,8 +19,8 @@ Result<std::vector<float>> feed_for_drafts(
 // What TextDrafts cannot do: a drafter that reads the model's keys finds those of a window gone
 // when the text is over.
 inline constexpr const char* kNoDraftsAfterTheText =
-    "only MTP layers with keys of their own can be judged over a whole text; \"run --speculate N\" "
-    "says how many of this model's drafts are right";
+    "only drafts of MTP layers with keys of their own can be written for a whole text; \"eval "
+    "accept\" says how often those of this model are right";
 
 class TextDrafts {
  public:
