@@ -47,10 +47,10 @@ class EvalAccept : public Verb {
     SLIP_TRY(
         Evaluation evaluation,
         load_for_evaluation(model_, {.context = window_, .with_mtp = true, .drafter = &drafter_}));
-    const ModelInfo& info = evaluation.engine->model().info();
-    if (!info.has_mtp)
-      return error("the checkpoint has no MTP layer (tensors mtp.*), so nothing can be drafted");
-    if (!info.drafter_has_keys) return error(kNoDraftsAfterTheText);
+    if (!evaluation.engine->model().info().has_mtp)
+      return error(
+          "the checkpoint has no MTP layer (tensors mtp.*) and no drafter lies beside it, ",
+          "so nothing can be drafted");
 
     const Stopwatch clock;
     const auto progress = progress_line("window");

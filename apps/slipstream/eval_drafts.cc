@@ -105,27 +105,79 @@ std::span<const float> TextDrafts::logits_of(int64_t row) const {
   return {logits.f32(), size_t(logits.count())};
 }
 
-Status judge_drafts(Session& session, std::span<const int32_t> ids,
-                    std::span<DraftAgreement> places) {
-  session.clear();
+namespace {
+
+// Draft `place` of a slot is about the token behind position slot + 1 + place.
+struct MadeDraft {
+  int64_t slot, place;
+  int32_t token;
+
+  size_t judge() const { return size_t(slot + 1 + place); }
+};
+
+// The token with which drafting goes on: the draft, if it is the text and there is one more place.
+std::optional<int32_t> next_in_text(const MadeDraft& draft, std::span<const int32_t> ids,
+                                    size_t places) {
+  const size_t token = draft.judge() + 1;
+  const bool goes_on = size_t(draft.place) + 1 < places && token < ids.size();
+  if (!goes_on || draft.token != ids[token]) return std::nullopt;
+  return draft.token;
+}
+
+void judge(const MadeDraft& draft, std::span<const int32_t> choices,
+           std::span<DraftAgreement> places) {
+  DraftAgreement& place = places[size_t(draft.place)];
+  ++place.judged;
+  if (draft.token == choices[draft.judge()]) ++place.agreed;
+}
+
+Status judge_behind_the_text(Session& session, std::span<const int32_t> ids,
+                             std::span<DraftAgreement> places) {
   std::vector<int32_t> choices;
   SLIP_TRY(const std::vector<float> hidden,
            feed_for_drafts(session, ids, [&](int64_t, std::span<const float> logits) {
              choices.push_back(best_token(logits));
            }));
   TextDrafts drafts(session);
-  drafts.run(
-      ids, hidden,
-      [&](int64_t slot, int64_t place, std::span<const float> logits) -> std::optional<int32_t> {
-        const int32_t draft = drafts.best(logits);
-        const size_t judge = size_t(slot + 1 + place), token = judge + 1;
-        ++places[size_t(place)].judged;
-        if (draft == choices[judge]) ++places[size_t(place)].agreed;
-        const bool goes_on = size_t(place) + 1 < places.size() && token < ids.size();
-        if (!goes_on || draft != ids[token]) return std::nullopt;
-        return draft;
-      });
+  drafts.run(ids, hidden, [&](int64_t slot, int64_t place, std::span<const float> logits) {
+    const MadeDraft draft{slot, place, drafts.best(logits)};
+    judge(draft, choices, places);
+    return next_in_text(draft, ids, places.size());
+  });
   return {};
+}
+
+// Token by token, as the engine decodes: a drafter without keys reads the model's, and finds those
+// of a window gone when the text is over.
+Status judge_while_reading(Session& session, std::span<const int32_t> ids,
+                           std::span<DraftAgreement> places) {
+  std::vector<int32_t> choices;
+  std::vector<MadeDraft> made;
+  const auto keep = [&](int64_t slot, int64_t place, std::optional<LogitRow> logits) {
+    if (!logits) return std::optional<int32_t>{};
+    made.push_back({slot, place, best_token(logits->values())});
+    return next_in_text(made.back(), ids, places.size());
+  };
+  for (int64_t slot = 0; slot < int64_t(ids.size()); ++slot) {
+    SLIP_TRY_STATUS(session.feed(ids.subspan(size_t(slot), 1)));
+    choices.push_back(best_token(session.logits()));
+    if (slot + 1 == int64_t(ids.size())) break;
+    Drafter& drafter = *session.drafter();
+    std::optional<int32_t> next = keep(slot, 0, drafter.draft_after(ids[size_t(slot) + 1]));
+    for (int64_t place = 1; next; ++place) next = keep(slot, place, drafter.draft_on(*next));
+  }
+  for (const MadeDraft& draft : made) judge(draft, choices, places);
+  return {};
+}
+
+}  // namespace
+
+Status judge_drafts(Session& session, std::span<const int32_t> ids,
+                    std::span<DraftAgreement> places) {
+  session.clear();
+  return session.engine().model().info().drafter_has_keys
+             ? judge_behind_the_text(session, ids, places)
+             : judge_while_reading(session, ids, places);
 }
 
 double tokens_per_step(std::span<const DraftAgreement> places) {

@@ -19,8 +19,8 @@ Result<std::vector<float>> feed_for_drafts(
 // What TextDrafts cannot do: a drafter that reads the model's keys finds those of a window gone
 // when the text is over.
 inline constexpr const char* kNoDraftsAfterTheText =
-    "only MTP layers with keys of their own can be judged over a whole text; \"run --speculate N\" "
-    "says how many of this model's drafts are right";
+    "only drafts of MTP layers with keys of their own can be written for a whole text; \"eval "
+    "accept\" says how often those of this model are right";
 
 class TextDrafts {
  public:
@@ -67,7 +67,7 @@ struct DraftAgreement {
 // Drafts at every place of `ids`, up to `places` in a row, and judges them by the model's own
 // choices: draft 1 of slot p by that at position p + 1, draft k by that at p + k. The model has
 // read the text there, so later drafts count where all earlier ones are the text. Clears the
-// session, whose engine must have an MTP layer.
+// session, whose engine must have an MTP layer or a drafter.
 Status judge_drafts(Session& session, std::span<const int32_t> ids,
                     std::span<DraftAgreement> places);
 

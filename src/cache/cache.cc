@@ -324,6 +324,10 @@ int64_t Cache::free_sequences() const {
   return std::ranges::count_if(sequences_, [](const Sequence& each) { return !each.open; });
 }
 
+bool Cache::coded() const {
+  return std::ranges::any_of(layers_, [](const Layer& layer) { return layer.kv.recipe.coded(); });
+}
+
 uint64_t Cache::bytes() const {
   uint64_t total = 0;
   for (const Buffer& buffer : buffers_) total += buffer.size();

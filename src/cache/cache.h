@@ -94,6 +94,9 @@ class Cache {
   };
   const Layer& layer(size_t index) const { return layers_[index]; }
 
+  // Whether some layer holds keys or values as codes.
+  bool coded() const;
+
   uint64_t bytes() const;
   int64_t pages() const { return int64_t(page_users_.size()); }
   int64_t free_pages() const { return int64_t(free_pages_.size()); }

@@ -117,7 +117,7 @@ class Block {
   }
 
   void experts() {
-    const qwen3_5::ExpertsConfig& c = *config_.experts;
+    const ExpertsConfig& c = *config_.experts;
     matrix("ffn_gate_inp", "mlp.gate", c.experts, config_.hidden).exact = true;
     const auto all = [&](const char* name, const char* module, int64_t out, int64_t in) {
       GgufEntry& entry = matrix(name, "", out, in);

@@ -8,6 +8,8 @@
 #include "eval.h"
 #include "eval_stats.h"
 #include "models/model_source.h"
+#include "tests/checkpoint/test_files.h"
+#include "tests/engine/agreeing_gemma.h"
 #include "tests/golden/golden_file.h"
 
 namespace slip {
@@ -18,17 +20,22 @@ struct Loaded {
   std::unique_ptr<Engine> engine;
 };
 
-Loaded load_minnow(const ModelFlags& flags, const SpeculateFlags& speculation) {
+Loaded load_folder(const std::filesystem::path& folder, const ModelFlags& flags,
+                   const SpeculateFlags& speculation) {
   Loaded loaded{make_backend(flags).value(), nullptr};
   EngineOptions options;
   options.memory = memory_request(flags).value();
   options.memory.context = 512;
   options.max_rows = options.logit_rows = 64;
   speculation.apply(options);
-  loaded.engine = Engine::load(ModelSource::open(minnow_folder()).value(), options,
-                               *loaded.backend.ops, *loaded.backend.pool, {})
+  loaded.engine = Engine::load(ModelSource::open(folder).value(), options, *loaded.backend.ops,
+                               *loaded.backend.pool, {})
                       .value();
   return loaded;
+}
+
+Loaded load_minnow(const ModelFlags& flags, const SpeculateFlags& speculation) {
+  return load_folder(minnow_folder(), flags, speculation);
 }
 
 // By slot and place: the draft and its logit.
@@ -143,6 +150,27 @@ TEST(JudgeDrafts, CountsAsTheGoldensDo) {
       EXPECT_EQ(found[place].judged, expected[place].judged) << prompt << " " << place;
       EXPECT_EQ(found[place].agreed, expected[place].agreed) << prompt << " " << place;
     }
+  }
+}
+
+// Its window of 48 positions has moved on when the text is over.
+TEST(JudgeDrafts, OfADrafterThatReadsTheModelsKeys) {
+  const TempFolder folder;
+  write_agreeing_gemma(folder.path() / "model", kAgreeingInSmall);
+  const Loaded loaded = load_folder(folder.path() / "model", {}, {});
+  Session session(*loaded.engine);
+  std::vector<int32_t> ids{3, 1, 4, 1, 5};
+  ASSERT_TRUE(session.feed(ids).ok());
+  while (ids.size() < 150) {
+    ids.push_back(best_token(session.logits()));
+    ASSERT_TRUE(session.feed(std::span(ids).last(1)).ok());
+  }
+  std::vector<DraftAgreement> places(3);
+  ASSERT_TRUE(judge_drafts(session, ids, places).ok());
+  EXPECT_EQ(places[0].judged, 149);
+  for (const DraftAgreement& place : places) {
+    EXPECT_GT(place.judged, 100);
+    EXPECT_GT(place.share(), 0.85);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "models/common/head.h"
 
+#include <algorithm>
+
 namespace slip {
 
 OutputRows output_rows(std::span<const int64_t> outputs) {
@@ -8,6 +10,20 @@ OutputRows output_rows(std::span<const int64_t> outputs) {
   for (int64_t i = 0; i < count; ++i)
     check(outputs[size_t(i)] == first + i, "logits are wanted of rows that are not neighbours");
   return {first, count};
+}
+
+void narrow(std::span<const Span> spans, const OutputRows& rows, std::vector<Span>& parts) {
+  parts.clear();
+  for (const Span& span : spans) {
+    const int64_t begin = std::max(span.first_row, rows.first);
+    const int64_t end = std::min(span.first_row + span.rows, rows.first + rows.count);
+    if (begin >= end) continue;
+    Span part = span;
+    part.first_row = begin - rows.first;
+    part.rows = end - begin;
+    part.start = span.start + begin - span.first_row;
+    parts.push_back(part);
+  }
 }
 
 void score(Ops& ops, const View& hidden, const OutputRows& outputs, const Weight& head,

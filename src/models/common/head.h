@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "kernels/ops.h"
 
@@ -12,6 +13,9 @@ struct OutputRows {
   int64_t first = 0, count = 0;
 };
 OutputRows output_rows(std::span<const int64_t> outputs);
+
+// The parts of `spans` that lie in these rows, numbered from the first of them.
+void narrow(std::span<const Span> spans, const OutputRows& rows, std::vector<Span>& parts);
 
 // Logits of these rows of a normed hidden state [rows, hidden], and their peaks where those are
 // wanted. A soft cap of 0 is none.

@@ -38,7 +38,11 @@ void Tally::experts(std::span<const GatedMlp> experts, int64_t top_k) {
   for (const GatedMlp& expert : experts) add(expert, read, chosen);
 }
 
-void Tally::attention(const Heads& heads) {
+void Tally::add(const AttentionWeights& attention, const Heads& heads) {
+  for (const Weight* weight : {&attention.q, &attention.k, &attention.v, &attention.o})
+    add(*weight);
+  add(attention.q_scale);
+  add(attention.k_scale);
   const auto seen = double(heads.window > 0 ? std::min(context_, heads.window) : context_);
   const KvRecipe kv = heads.window > 0 ? window_recipe(kv_) : kv_;
   cache_ += seen * double(heads.kv_heads) * double(bytes_per_position(kv, heads.head_dim));

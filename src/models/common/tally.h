@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "models/common/attention_weights.h"
 #include "models/model.h"
 
 namespace slip {
@@ -25,12 +26,13 @@ class Tally {
   // rows that follow each other agree more often, so the truth is a little less.
   void experts(std::span<const GatedMlp> experts, int64_t top_k);
 
-  // Keys and values of the positions that a row sees: all behind it, or those in its window.
+  // Weights, and keys and values of the positions that a row sees: all behind it, or those in its
+  // window.
   struct Heads {
     int64_t q_heads, kv_heads, head_dim;
     int64_t window = 0;
   };
-  void attention(const Heads& heads);
+  void add(const AttentionWeights& attention, const Heads& heads);
 
   void state(double bytes) { cache_ += bytes; }
   void products(double per_row) { floats_ += rows_ * per_row; }

@@ -23,4 +23,11 @@ void WeightPart::mlp(int64_t hidden, int64_t width, GatedMlp& into) const {
   matrix("down_proj", hidden, width, &into.down);
 }
 
+void WeightPart::experts(int64_t hidden, const ExpertsConfig& config,
+                         std::vector<GatedMlp>& into) const {
+  into.resize(size_t(config.experts));
+  for (size_t e = 0; e < into.size(); ++e)
+    in(cat("experts.", e, ".")).mlp(hidden, config.width, into[e]);
+}
+
 }  // namespace slip

@@ -9,8 +9,6 @@
 namespace slip::gemma4 {
 namespace {
 
-// Sizes beyond this are not models; they would only overflow a product somewhere.
-constexpr int64_t kMaxDim = int64_t{1} << 24;
 constexpr int64_t kMaxHeadDim = 1024;
 
 bool is_text_type(const std::string& type) {
@@ -18,23 +16,9 @@ bool is_text_type(const std::string& type) {
 }
 
 std::vector<LayerKind> read_layers(ConfigReader& text) {
-  const int64_t count = text.require_int("num_hidden_layers", 1, 4096);
   std::vector<LayerKind> layers;
-  if (!text.has("layer_types")) {
-    for (int64_t i = 0; i < count; ++i)
-      layers.push_back((i + 1) % 6 == 0 ? LayerKind::full : LayerKind::sliding);
-  } else {
-    for (const std::string& type : text.require_string_list("layer_types")) {
-      if (type != "sliding_attention" && type != "full_attention")
-        text.fail(
-            "layer_types",
-            cat("expected \"sliding_attention\" or \"full_attention\", found \"", type, "\""));
-      layers.push_back(type == "full_attention" ? LayerKind::full : LayerKind::sliding);
-    }
-    if (int64_t(layers.size()) != count && !text.failed())
-      text.fail("layer_types",
-                cat("lists ", layers.size(), " layers, num_hidden_layers is ", count));
-  }
+  for (const bool full : read_full_layers(text, "sliding_attention", 6))
+    layers.push_back(full ? LayerKind::full : LayerKind::sliding);
   if (!layers.empty()) layers.back() = LayerKind::full;
   return layers;
 }
@@ -58,9 +42,7 @@ void read_rope(ConfigReader& text, LayerKind which, KindConfig& kind) {
       rope->fail("rope_type",
                  cat("expected \"default\" or \"proportional\", found \"", type, "\""));
     }
-    if (!(kind.theta > 1)) rope->fail("rope_theta", cat("must exceed 1, found ", kind.theta));
-    if (!(share > 0 && share <= 1))
-      rope->fail("partial_rotary_factor", cat("must be in (0, 1], found ", share));
+    check_rope(*rope, kind.theta, share);
     if (!(kind.frequency_divisor > 0))
       rope->fail("factor", cat("must be positive, found ", kind.frequency_divisor));
   }
@@ -121,14 +103,6 @@ void read_kinds(ConfigReader& text, const std::vector<LayerKind>& layers, Config
   }
 }
 
-ExpertsConfig read_experts(ConfigReader& text) {
-  ExpertsConfig experts{};
-  experts.experts = text.require_int("num_experts", 1, 65536);
-  experts.top_k = text.require_int("top_k_experts", 1, experts.experts);
-  experts.width = text.require_int("moe_intermediate_size", 1, kMaxDim);
-  return experts;
-}
-
 }  // namespace
 
 bool is_drafter_type(const std::string& model_type) {
@@ -153,13 +127,9 @@ bool share_keys(Config& config, int64_t shared) {
 
 Config read_text_config(ConfigReader& text, int64_t& shared) {
   Config config;
-  config.vocabulary = text.require_int("vocab_size", 1, kMaxDim);
-  config.hidden = text.require_int("hidden_size", 1, kMaxDim);
+  read_sizes(text, 131072, config);
   config.q_heads = text.require_int("num_attention_heads", 1, kMaxDim);
-  config.max_context = text.int_or("max_position_embeddings", 131072, 1);
-  config.eps = float(text.double_or("rms_norm_eps", 1e-6));
   config.soft_cap = float(text.double_or("final_logit_softcapping", 0));
-  config.tied_head = text.bool_or("tie_word_embeddings", true);
   const std::vector<LayerKind> layers = read_layers(text);
   read_kinds(text, layers, config);
   const auto count = int64_t(layers.size());
@@ -175,7 +145,7 @@ Config read_text_config(ConfigReader& text, int64_t& shared) {
   if (config.ple_width > 0 && config.ple_vocabulary < config.vocabulary)
     text.fail("vocab_size_per_layer_input", cat("must be at least vocab_size (", config.vocabulary,
                                                 "), found ", config.ple_vocabulary));
-  if (text.bool_or("enable_moe_block", false)) config.experts = read_experts(text);
+  if (text.bool_or("enable_moe_block", false)) config.experts = read_experts(text, "top_k_experts");
   config.family = config.experts ? "gemma4_moe" : "gemma4";
   text.expect("hidden_activation", "gelu_pytorch_tanh");
   text.expect("attention_bias", false);
@@ -196,12 +166,16 @@ Result<Config> read_config(const JsonObject& json, const std::string& source) {
   ConfigReader& text = nested ? *nested : root;
   int64_t shared = 0;
   Config config = read_text_config(text, shared);
-  if (nested) config.tied_head &= root.bool_or("tie_word_embeddings", true);
+  config.tied_head = read_tied_head(root, text, true);
   if (!text.failed() && !share_keys(config, shared))
     text.fail("num_kv_shared_layers",
               cat(shared, " of ", config.layers.size(),
                   " layers leave a kind of layer without one that has keys of its own"));
   return root.finish(config);
+}
+
+int64_t Config::widest_mlp() const {
+  return std::ranges::max(layers, {}, &LayerConfig::mlp_width).mlp_width;
 }
 
 float Config::embedding_factor() const {

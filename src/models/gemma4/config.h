@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "checkpoint/config_reader.h"
+#include "models/common/text_config.h"
 
 namespace slip::gemma4 {
 
@@ -33,28 +33,19 @@ struct LayerConfig {
   int64_t keys_of;  // the layer whose keys and values it reads: itself, or an earlier one
 };
 
-struct ExpertsConfig {
-  int64_t experts, top_k, width;
-};
-
-struct Config {
-  std::string family;  // "gemma4", "gemma4_moe"
-  int64_t vocabulary = 0;
-  int64_t hidden = 0;
+// The family is "gemma4" or "gemma4_moe", with experts beside the dense MLP.
+struct Config : TextConfig {
   int64_t q_heads = 0;
-  int64_t max_context = 0;
-  float eps = 0;
   float soft_cap = 0;  // of the logits; 0: none
-  bool tied_head = true;
   std::array<KindConfig, 2> kinds{};
   std::vector<LayerConfig> layers;
   int64_t owners = 0;  // the first layers, which have keys and values of their own
   // Per-layer embeddings; width 0: none.
   int64_t ple_width = 0, ple_vocabulary = 0;
-  std::optional<ExpertsConfig> experts;  // beside the dense MLP
 
   const KindConfig& kind(LayerKind which) const { return kinds[size_t(which)]; }
   const KindConfig& kind_of(const LayerConfig& layer) const { return kind(layer.kind); }
+  int64_t widest_mlp() const;
   int64_t ple_values() const { return int64_t(layers.size()) * ple_width; }
   // The square root of `hidden` as bf16 files mean it: rounded.
   float embedding_factor() const;

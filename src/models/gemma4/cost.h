@@ -6,16 +6,10 @@
 
 namespace slip::gemma4 {
 
-struct CostOf {
-  int64_t rows;
-  int64_t context;  // positions behind the step
-  const KvRecipe& kv;
-};
+// A pass of all layers and the head. The weights must be loaded.
+void add_step(const Config& config, const Weights& weights, Tally& tally);
 
-// A pass of all layers and the head over rows of one sequence. The weights must be loaded.
-StepCost step_cost(const Config& config, const Weights& weights, const CostOf& of);
-
-// One layer of such a pass.
-void add_layer(const Config& config, size_t index, const Layer& layer, Tally& tally);
+// The layers of such a pass.
+void add_layers(const Config& config, std::span<const Layer> layers, Tally& tally);
 
 }  // namespace slip::gemma4

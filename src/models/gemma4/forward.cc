@@ -29,7 +29,7 @@ void add_branch(const View& scale, const Pass& pass, float factor = 1) {
 }
 
 // Keys and values of the pass, before positions are turned into them; values are normalised.
-void project_keys(const Attention& attention, const KindConfig& kind, const View& raw_q,
+void project_keys(const AttentionWeights& attention, const KindConfig& kind, const View& raw_q,
                   const View& k, const View& v, const Pass& pass) {
   const int64_t rows = pass.rows, kv_size = kind.kv_heads * kind.head_dim;
   const LinearOutput projections[] = {
@@ -46,12 +46,12 @@ void project_keys(const Attention& attention, const KindConfig& kind, const View
 }
 
 // branch = o attention(q, k, v)
-void attend(const Attention& attention, const LayerConfig& layer, const Pass& pass) {
+void attend(const AttentionWeights& attention, const LayerConfig& layer, const Pass& pass) {
   const KindConfig& kind = pass.config.kind_of(layer);
-  KindActivations& act = pass.act.of(layer.kind);
+  AttentionBuffers& act = pass.act.of(layer.kind);
   const int64_t rows = pass.rows, q_size = pass.config.q_heads * kind.head_dim;
   const bool owner = !attention.k.empty();
-  const View raw_q = pass.of(act.raw_q), q = pass.of(act.q), attended = pass.of(act.attended);
+  const View raw_q = pass.of(act.projected), q = pass.of(act.q), attended = pass.of(act.attended);
   const View k = pass.of(act.k), v = pass.of(act.v);
   const KvPages& kv = pass.cache.layer(size_t(layer.keys_of)).kv;
 
@@ -92,8 +92,8 @@ void attend(const Attention& attention, const LayerConfig& layer, const Pass& pa
 void add_experts(const Moe& moe, const Pass& pass) {
   Activations& act = pass.act;
   const View branch = pass.of(act.branch), expert_out = pass.of(act.expert_out);
-  const View logits = pass.of(act.router_logits), ids = pass.of(act.expert_ids);
-  const View weights = pass.of(act.expert_weights);
+  const View logits = pass.of(act.mlp.router_logits), ids = pass.of(act.mlp.expert_ids);
+  const View weights = pass.of(act.mlp.expert_weights);
   const float eps = pass.config.eps;
 
   normalise(moe.router_scale, pass, 1 / std::sqrt(float(pass.config.hidden)));
@@ -106,7 +106,7 @@ void add_experts(const Moe& moe, const Pass& pass) {
                     .experts = moe.experts,
                     .shared = kNoSharedExpert,
                     .shared_gate = {},
-                    .scratch = act.mlp_scratch.view,
+                    .scratch = act.mlp.scratch.view,
                     .out = expert_out,
                     .activation = kActivation,
                     .add = false});
@@ -135,7 +135,7 @@ void run_layer(const Layer& layer, size_t index, const Pass& pass) {
   normalise(layer.mlp_scale, pass);
   pass.ops.gated_mlp({.x = pass.of(pass.act.normed),
                       .mlp = layer.mlp,
-                      .scratch = pass.act.mlp_scratch.view,
+                      .scratch = pass.act.mlp.scratch.view,
                       .out = pass.of(pass.act.branch),
                       .activation = kActivation,
                       .add = false});
@@ -150,7 +150,7 @@ void run_layer(const Layer& layer, size_t index, const Pass& pass) {
 }  // namespace
 
 void prepare_rotation(const Pass& pass) {
-  for (KindActivations& kind : pass.act.kinds)
+  for (AttentionBuffers& kind : pass.act.kinds)
     pass.ops.rope_table({.frequencies = kind.frequencies.view,
                          .scale = 1,
                          .cos = pass.of(kind.cos),

@@ -3,49 +3,20 @@
 #include <algorithm>
 
 #include "models/common/head.h"
-#include "models/common/step_key.h"
 #include "models/gemma4/cost.h"
 #include "models/gemma4/forward.h"
 
 namespace slip::gemma4 {
 namespace {
 
-// Raises `limits` to what a model of this config needs.
-void cover(const Config& config, StepLimits& limits) {
-  limits.hidden = std::max(limits.hidden, config.hidden);
+void cover_layers(const Config& config, StepLimits& limits) {
+  cover(config, limits);
   limits.q_heads = std::max(limits.q_heads, config.q_heads);
-  limits.widest_input = std::max(limits.widest_input, config.hidden);
+  limits.widest_input = std::max(limits.widest_input, config.widest_mlp());
   for (const KindConfig& kind : config.kinds) {
     limits.head_dim = std::max(limits.head_dim, kind.head_dim);
     limits.widest_input = std::max(limits.widest_input, config.q_heads * kind.head_dim);
   }
-  for (const LayerConfig& layer : config.layers)
-    limits.widest_input = std::max(limits.widest_input, layer.mlp_width);
-  if (!config.experts) return;
-  limits.top_k = config.experts->top_k;
-  limits.experts = config.experts->experts;
-  limits.expert_width = config.experts->width;
-}
-
-// The rows of `all` that lie in `outputs`, numbered from there.
-void narrow(std::span<const Span> all, const OutputRows& outputs, std::vector<Span>& spans) {
-  spans.clear();
-  for (const Span& span : all) {
-    const int64_t begin = std::max(span.first_row, outputs.first);
-    const int64_t end = std::min(span.first_row + span.rows, outputs.first + outputs.count);
-    if (begin >= end) continue;
-    Span part = span;
-    part.first_row = begin - outputs.first;
-    part.rows = end - begin;
-    part.start = span.start + begin - span.first_row;
-    spans.push_back(part);
-  }
-}
-
-bool coded(const Config& config, const Cache& cache) {
-  for (size_t i = 0; i < config.layers.size(); ++i)
-    if (cache.layer(i).kv.recipe.coded()) return true;
-  return false;
 }
 
 }  // namespace
@@ -55,12 +26,16 @@ StepLimits step_limits(const Config& config, const DrafterConfig* drafter, int64
   StepLimits limits;
   limits.rows = max_rows;
   limits.context = context;
-  cover(config, limits);
+  cover_layers(config, limits);
   if (!drafter) return limits;
-  cover(drafter->text, limits);
+  cover_layers(drafter->text, limits);
   limits.rows = std::max(limits.rows, kDraftRows);
   limits.widest_input = std::max(limits.widest_input, 2 * drafter->backbone);
   return limits;
+}
+
+ModelInfo info_of(const Config& config, bool with_drafter) {
+  return model_info(config, config.layers.size(), {.loaded = with_drafter, .has_keys = false});
 }
 
 std::vector<CacheSpec> cache_specs(const Config& config) {
@@ -79,58 +54,38 @@ std::vector<CacheSpec> cache_specs(const Config& config) {
   return specs;
 }
 
-ModelInfo model_info(const Config& config, bool with_drafter) {
-  return {.family = config.family,
-          .vocabulary = config.vocabulary,
-          .hidden = config.hidden,
-          .layers = int64_t(config.layers.size()),
-          .max_context = config.max_context,
-          .experts = config.experts ? config.experts->experts : 0,
-          .experts_per_token = config.experts ? config.experts->top_k : 0,
-          .has_mtp = with_drafter,
-          .drafter_has_keys = false};
+Gemma4::Gemma4(const LoadOptions& load, Ops& ops)
+    : TextModel(info_of(load.config, load.drafter != nullptr), gemma4::cache_specs(load.config),
+                ops),
+      config_(load.config),
+      files_(load.files),
+      activations_(load.config, load.options.max_rows, ops.memory()) {
+  output_spans_.reserve(size_t(max_rows()));
+  ops_.reserve(step_limits(config_, load.drafter ? &load.drafter->files.config : nullptr,
+                           max_rows(), load.options.context));
 }
 
-Gemma4::Gemma4(const LoadOptions& options, Ops& ops)
-    : config_(options.config),
-      info_(model_info(options.config, options.drafter != nullptr)),
-      cache_specs_(gemma4::cache_specs(options.config)),
-      ops_(ops),
-      files_(options.files),
-      activations_(options.config, options.max_rows, ops.memory()) {
-  output_spans_.reserve(size_t(options.max_rows));
-  ops_.reserve(step_limits(config_, options.drafter ? &options.drafter->files.config : nullptr,
-                           options.max_rows, options.context));
-}
-
-Result<std::unique_ptr<Gemma4>> Gemma4::load(const LoadOptions& options, Ops& ops, ThreadPool& pool,
+Result<std::unique_ptr<Gemma4>> Gemma4::load(const LoadOptions& load, Ops& ops, ThreadPool& pool,
                                              const LoadProgress& progress) {
-  std::unique_ptr<Gemma4> model(new Gemma4(options, ops));
-  const Config& config = options.config;
-  Weights& weights = model->weights_;
-  declare_weights({config, options.prefixes, options.choices}, model->table_, weights);
-  SLIP_TRY(model->storage_, model->table_.load(options.source, ops, pool, progress));
-  finish_weights(config, ops.memory(), weights);
-  model->placed_ = model->table_.placed();
-  if (!options.drafter) return model;
+  std::unique_ptr<Gemma4> model(new Gemma4(load, ops));
+  WeightTable table;
+  declare_weights({load.config, load.prefixes, load.options.weights}, table, model->weights_);
+  SLIP_TRY_STATUS(model->load_weights(table, load.source, pool, progress));
+  finish_weights(load.config, ops.memory(), model->weights_);
+  if (!load.drafter) return model;
   const uint64_t before = model->storage_.size();
   const LoadProgress behind_the_model = [&](uint64_t done, uint64_t total) {
     if (progress) progress(before + done, before + total);
   };
-  SLIP_TRY(model->drafter_, Drafter::load(*options.drafter, ops, pool, behind_the_model));
+  SLIP_TRY(model->drafter_, Drafter::load(*load.drafter, ops, pool, behind_the_model));
   for (PlacedWeight& weight : model->drafter_->placed_weights())
     model->placed_.push_back(std::move(weight));
   return model;
 }
 
 void Gemma4::forward(const Step& step, Cache& cache) {
-  const int64_t rows = step.ids.shape[0];
-  check(rows <= max_rows(), "a step of ", rows, " rows; the model was made for ", max_rows());
-  const StepKey key =
-      step_key(this, PassKind::forward, rows, step.outputs,
-               {step.ids.data, step.logits.data, step.hidden.data, step.peaks.data});
-  ops_.run_step(key, step.spans, [&] {
-    const Pass pass{config_, ops_, cache, activations_, step.spans, 0, rows};
+  run_forward(step, [&] {
+    const Pass pass{config_, ops_, cache, activations_, step.spans, 0, step.ids.shape[0]};
     prepare_rotation(pass);
     ops_.embed({.ids = step.ids,
                 .table = weights_.embedding,
@@ -149,7 +104,7 @@ void Gemma4::run_rest(const Step& step, const Pass& pass) {
   const OutputRows outputs = output_rows(step.outputs);
   if (outputs.count == 0) return;
   const bool every_row =
-      outputs.count == pass.rows || coded(config_, pass.cache) || ops_.records(pass.rows);
+      outputs.count == pass.rows || pass.cache.coded() || ops_.records(pass.rows);
   if (!every_row) narrow(step.spans, outputs, output_spans_);
   const Pass few{
       config_,       ops_,         pass.cache, activations_, every_row ? step.spans : output_spans_,
@@ -179,11 +134,13 @@ uint64_t Gemma4::weight_bytes() const {
 }
 
 uint64_t Gemma4::activation_bytes() const {
-  return activations_.bytes() + (drafter_ ? drafter_->activation_bytes() : 0);
+  return activations_.bytes + (drafter_ ? drafter_->activation_bytes() : 0);
 }
 
 StepCost Gemma4::step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const {
-  return gemma4::step_cost(config_, weights_, {rows, context, kv});
+  Tally tally(rows, context, kv);
+  add_step(config_, weights_, tally);
+  return tally.cost();
 }
 
 StepCost Gemma4::draft_cost(int64_t context, const KvRecipe& kv) const {

@@ -3,38 +3,30 @@
 
 #include <memory>
 
+#include "models/common/text_model.h"
 #include "models/gemma4/activations.h"
 #include "models/gemma4/config.h"
 #include "models/gemma4/forward.h"
 #include "models/gemma4/weights.h"
 #include "models/gemma4_drafter/drafter.h"
-#include "models/model.h"
 
 namespace slip::gemma4 {
 
 struct LoadOptions {
   const Config& config;
-  const Prefixes& prefixes;
-  const WeightChoices& choices;
-  int64_t max_rows;
-  int64_t context;
+  const TextPrefixes& prefixes;
+  const ModelOptions& options;
   WeightSource& source;
   std::shared_ptr<const Checkpoint> files;  // of the tables that stay in them; may be null
   const DrafterOptions* drafter = nullptr;
 };
 
-class Gemma4 : public Model {
+class Gemma4 : public TextModel {
  public:
-  static Result<std::unique_ptr<Gemma4>> load(const LoadOptions& options, Ops& ops,
-                                              ThreadPool& pool, const LoadProgress& progress);
-
+  static Result<std::unique_ptr<Gemma4>> load(const LoadOptions& load, Ops& ops, ThreadPool& pool,
+                                              const LoadProgress& progress);
   ~Gemma4() override { ops_.forget_steps(this); }
-  Gemma4(const Gemma4&) = delete;
-  Gemma4& operator=(const Gemma4&) = delete;
 
-  const ModelInfo& info() const override { return info_; }
-  const std::vector<CacheSpec>& cache_specs() const override { return cache_specs_; }
-  const std::vector<PlacedWeight>& placed_weights() const override { return placed_; }
   StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const override;
   StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
   int64_t max_rows() const override { return activations_.max_rows; }
@@ -45,19 +37,13 @@ class Gemma4 : public Model {
   uint64_t activation_bytes() const override;
 
  private:
-  Gemma4(const LoadOptions& options, Ops& ops);
+  Gemma4(const LoadOptions& load, Ops& ops);
 
   void run_rest(const Step& step, const Pass& pass);
 
   Config config_;
-  ModelInfo info_;
-  std::vector<CacheSpec> cache_specs_;
-  Ops& ops_;
   std::shared_ptr<const Checkpoint> files_;
-  WeightTable table_;
   Weights weights_;
-  Buffer storage_;
-  std::vector<PlacedWeight> placed_;  // of the model and its drafter
   Activations activations_;
   std::vector<Span> output_spans_;  // of rows whose logits are wanted, while a step runs
   std::unique_ptr<Drafter> drafter_;
@@ -67,7 +53,7 @@ class Gemma4 : public Model {
 StepLimits step_limits(const Config& config, const DrafterConfig* drafter, int64_t max_rows,
                        int64_t context);
 
-ModelInfo model_info(const Config& config, bool with_drafter);
+ModelInfo info_of(const Config& config, bool with_drafter);
 
 // The cache of every layer.
 std::vector<CacheSpec> cache_specs(const Config& config);

@@ -1,5 +1,6 @@
-// The five published sizes, for synthetic weights.
 #include "models/gemma4/shapes.h"
+
+#include "models/gemma4_drafter/shapes.h"
 
 namespace slip::gemma4 {
 namespace {
@@ -12,28 +13,26 @@ struct Published {
   int64_t shared;  // layers without keys of their own
   bool double_wide, per_layer_embeddings, values_are_keys;
   int64_t experts;
-  int64_t drafter_hidden, drafter_width, drafter_q_heads, drafter_clusters;
 };
 
 constexpr Published kPublished[] = {
-    {"gemma-4-e2b", 1536, 35, 5, 8, 1, 1, 6144, 512, 131072, 20, true, true, false, 0, 256, 2048, 4,
-     2048},
-    {"gemma-4-e4b", 2560, 42, 6, 8, 2, 2, 10240, 512, 131072, 18, false, true, false, 0, 256, 2048,
-     4, 2048},
-    {"gemma-4-12b", 3840, 48, 6, 16, 8, 1, 15360, 1024, 262144, 0, false, false, true, 0, 1024,
-     8192, 16, 0},
-    {"gemma-4-26b-a4b", 2816, 30, 6, 16, 8, 2, 2112, 1024, 262144, 0, false, false, true, 128, 1024,
-     8192, 16, 0},
-    {"gemma-4-31b", 5376, 60, 6, 32, 16, 4, 21504, 1024, 262144, 0, false, false, true, 0, 1024,
-     8192, 32, 0},
+    {"gemma-4-e2b", 1536, 35, 5, 8, 1, 1, 6144, 512, 131072, 20, true, true, false, 0},
+    {"gemma-4-e4b", 2560, 42, 6, 8, 2, 2, 10240, 512, 131072, 18, false, true, false, 0},
+    {"gemma-4-12b", 3840, 48, 6, 16, 8, 1, 15360, 1024, 262144, 0, false, false, true, 0},
+    {"gemma-4-26b-a4b", 2816, 30, 6, 16, 8, 2, 2112, 1024, 262144, 0, false, false, true, 128},
+    {"gemma-4-31b", 5376, 60, 6, 32, 16, 4, 21504, 1024, 262144, 0, false, false, true, 0},
 };
 
-Config common_config(const Published& shape) {
+Config target_config(const Published& shape) {
   Config config;
   config.family = shape.experts > 0 ? "gemma4_moe" : "gemma4";
   config.vocabulary = 262144;
+  config.hidden = shape.hidden;
   config.max_context = shape.context;
   config.eps = 1e-6f;
+  config.tied_head = true;
+  config.q_heads = shape.q_heads;
+  config.soft_cap = 30;
   config.kinds[size_t(LayerKind::sliding)] = {.kv_heads = shape.sliding_kv_heads,
                                               .head_dim = 256,
                                               .window = shape.window,
@@ -44,14 +43,6 @@ Config common_config(const Published& shape) {
                                            .values_are_keys = shape.values_are_keys,
                                            .theta = 1e6,
                                            .live_pairs = 64};
-  return config;
-}
-
-Config target_config(const Published& shape) {
-  Config config = common_config(shape);
-  config.hidden = shape.hidden;
-  config.q_heads = shape.q_heads;
-  config.soft_cap = 30;
   if (shape.per_layer_embeddings) {
     config.ple_width = 256;
     config.ple_vocabulary = config.vocabulary;
@@ -66,29 +57,13 @@ Config target_config(const Published& shape) {
   return config;
 }
 
-DrafterConfig drafter_config(const Published& shape, const Config& target) {
-  DrafterConfig drafter;
-  drafter.text = common_config(shape);
-  drafter.text.hidden = shape.drafter_hidden;
-  drafter.text.q_heads = shape.drafter_q_heads;
-  for (int64_t i = 0; i < 4; ++i)
-    drafter.text.layers.push_back(
-        {i == 3 ? LayerKind::full : LayerKind::sliding, shape.drafter_width, 0});
-  drafter.backbone = target.hidden;
-  drafter.clusters = shape.drafter_clusters;
-  drafter.chosen_clusters = drafter.clusters > 0 ? 32 : 0;
-  const Status fits = attach(drafter, target);
-  check(fits.ok(), shape.name);
-  return drafter;
-}
-
 }  // namespace
 
 std::optional<Shapes> shape_by_name(const std::string& name) {
   for (const Published& shape : kPublished) {
     if (name != shape.name) continue;
     const Config target = target_config(shape);
-    return Shapes{target, drafter_config(shape, target)};
+    return Shapes{target, drafter_shape(name, target)};
   }
   return std::nullopt;
 }

@@ -1,48 +1,12 @@
 #include "models/gemma4/source.h"
 
-#include "models/draft_tokens.h"
+#include "models/common/weight_origin.h"
 #include "models/gemma4/gemma4.h"
-#include "weights/checkpoint_source.h"
-#include "weights/synthetic_source.h"
 
 namespace slip::gemma4 {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Source : public FamilySource {
- public:
-  explicit Source(const Shapes& shapes)
-      : config_(shapes.target), drafter_(synthetic_drafter(shapes.drafter)) {}
-  Source(const Config& config, std::shared_ptr<const Checkpoint> checkpoint, Prefixes prefixes)
-      : config_(config),
-        checkpoint_(std::move(checkpoint)),
-        prefixes_(std::move(prefixes)),
-        notes_(checkpoint_->notes()) {}
-
-  // A drafter that was found and does not fit is no reason not to run the model; one that was asked
-  // for is.
-  void look_for_drafter();
-  Status take_drafter(const fs::path& folder);
-
-  bool has_mtp() const override { return drafter_.has_value(); }
-  int64_t max_context() const override { return config_.max_context; }
-  const std::vector<std::string>& notes() const override { return notes_; }
-  Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const override;
-  Result<std::unique_ptr<Model>> load(const ModelOptions& options, Ops& ops, ThreadPool& pool,
-                                      const LoadProgress& progress) const override;
-
- private:
-  bool drafts(const ModelOptions& options) const { return options.with_mtp && drafter_; }
-  Result<DrafterOptions> drafter_options(const ModelOptions& options) const;
-  std::unique_ptr<WeightSource> weight_source() const;
-
-  Config config_;
-  std::shared_ptr<const Checkpoint> checkpoint_;  // null for synthetic weights
-  Prefixes prefixes_;
-  std::optional<DrafterFiles> drafter_;
-  std::vector<std::string> notes_;
-};
 
 // As converted files are: layers in INT4, embeddings and what drafts in BF16.
 WeightFormat published_format(const std::string& module) {
@@ -52,73 +16,73 @@ WeightFormat published_format(const std::string& module) {
   return layer && !small ? WeightFormat::int4_group : WeightFormat::bf16;
 }
 
-void Source::look_for_drafter() {
-  const std::optional<fs::path> found = find_drafter(checkpoint_->folder());
-  if (!found) return;
-  if (const Status taken = take_drafter(*found); !taken.ok())
-    notes_.push_back(cat("a drafter lies in ", found->string(), ", but ", taken.failure().message,
-                         "; drafting is off"));
-}
+class Source : public FamilySource {
+ public:
+  Source(const Config& config, WeightOrigin origin, TextPrefixes prefixes,
+         std::optional<DrafterFiles> drafter, std::vector<std::string> notes)
+      : config_(config),
+        origin_(std::move(origin)),
+        prefixes_(std::move(prefixes)),
+        drafter_(std::move(drafter)),
+        notes_(std::move(notes)) {}
 
-Status Source::take_drafter(const fs::path& folder) {
-  SLIP_TRY(drafter_, open_drafter(folder, config_));
-  return {};
-}
+  bool has_mtp() const override { return drafter_.has_value(); }
+  int64_t max_context() const override { return config_.max_context; }
+  const std::vector<std::string>& notes() const override { return notes_; }
+  Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const override;
+  Result<std::unique_ptr<Model>> load(const ModelOptions& options, Ops& ops, ThreadPool& pool,
+                                      const LoadProgress& progress) const override;
 
-std::unique_ptr<WeightSource> Source::weight_source() const {
-  if (!checkpoint_) return std::make_unique<SyntheticSource>(published_format);
-  return std::make_unique<CheckpointSource>(*checkpoint_, ignored_prefixes(config_, prefixes_));
-}
-
-Result<DrafterOptions> Source::drafter_options(const ModelOptions& options) const {
-  DrafterOptions drafting{*drafter_, {}, options.weights};
-  // A clustered head chooses among all tokens as it is.
-  const int64_t count = options.weights.draft_shortlist;
-  if (count <= 0 || drafter_->token_order) return drafting;
-  if (!checkpoint_) {
-    drafting.draft_tokens = lowest_tokens(config_.vocabulary, count);
-    return drafting;
+ private:
+  // Nothing if nobody drafts.
+  Result<std::optional<DrafterOptions>> drafter_options(const ModelOptions& options) const;
+  std::unique_ptr<WeightSource> weight_source() const {
+    return origin_.open(ignored_prefixes(config_, prefixes_));
   }
-  SLIP_TRY(drafting.draft_tokens,
-           choose_draft_tokens(checkpoint_->folder(), config_.vocabulary, count));
+
+  Config config_;
+  WeightOrigin origin_;
+  TextPrefixes prefixes_;
+  std::optional<DrafterFiles> drafter_;
+  std::vector<std::string> notes_;
+};
+
+Result<std::optional<DrafterOptions>> Source::drafter_options(const ModelOptions& options) const {
+  std::optional<DrafterOptions> drafting;
+  if (!options.with_mtp || !drafter_) return drafting;
+  drafting.emplace(DrafterOptions{*drafter_, {}, options.weights});
+  // A clustered head chooses among all tokens as it is.
+  if (drafter_->token_order) return drafting;
+  SLIP_TRY(drafting->draft_tokens,
+           origin_.draft_tokens(config_.vocabulary, options.weights.draft_shortlist));
   return drafting;
 }
 
 Result<ModelPlan> Source::plan(const ModelOptions& options, const Ops& ops) const {
+  SLIP_TRY(const std::optional<DrafterOptions> drafter, drafter_options(options));
   WeightTable table;
   Weights weights;
   declare_weights({config_, prefixes_, options.weights}, table, weights);
-  ModelPlan plan;
-  SLIP_TRY(plan.weight_bytes, table.plan(*weight_source(), ops));
-  plan.info = model_info(config_, drafts(options));
+  SLIP_TRY(ModelPlan plan, plan_weights(table, *weight_source(), ops));
+  plan.info = info_of(config_, drafter.has_value());
   plan.cache_specs = cache_specs(config_);
-  plan.weights = table.placed();
   // Pages of the host cost nothing until they are written, so making them is the exact answer.
-  plan.activation_bytes = Activations(config_, options.max_rows, host_memory()).bytes();
-  const DrafterConfig* drafter = drafts(options) ? &drafter_->config : nullptr;
-  plan.activation_bytes +=
-      ops.scratch_bytes(step_limits(config_, drafter, options.max_rows, config_.max_context));
-  if (!drafter) return plan;
-  SLIP_TRY(const DrafterOptions drafting, drafter_options(options));
-  SLIP_TRY_STATUS(add_to_plan(drafting, ops, plan));
+  plan.activation_bytes = Activations(config_, options.max_rows, host_memory()).bytes;
+  plan.activation_bytes += ops.scratch_bytes(
+      step_limits(config_, drafter ? &drafter_->config : nullptr, options.max_rows, max_context()));
+  if (drafter) SLIP_TRY_STATUS(add_to_plan(*drafter, ops, plan));
   return plan;
 }
 
 Result<std::unique_ptr<Model>> Source::load(const ModelOptions& options, Ops& ops, ThreadPool& pool,
                                             const LoadProgress& progress) const {
+  SLIP_TRY(const std::optional<DrafterOptions> drafter, drafter_options(options));
   const std::unique_ptr<WeightSource> source = weight_source();
-  std::optional<DrafterOptions> drafter;
-  if (drafts(options)) {
-    SLIP_TRY(DrafterOptions drafting, drafter_options(options));
-    drafter.emplace(std::move(drafting));
-  }
   SLIP_TRY(std::unique_ptr<Gemma4> model, Gemma4::load({.config = config_,
                                                         .prefixes = prefixes_,
-                                                        .choices = options.weights,
-                                                        .max_rows = options.max_rows,
-                                                        .context = options.context,
+                                                        .options = options,
                                                         .source = *source,
-                                                        .files = checkpoint_,
+                                                        .files = origin_.files(),
                                                         .drafter = drafter ? &*drafter : nullptr},
                                                        ops, pool, progress));
   return std::unique_ptr<Model>(std::move(model));
@@ -130,19 +94,17 @@ Result<std::unique_ptr<FamilySource>> open_source(const JsonObject& config, cons
                                                   const fs::path& drafter) {
   SLIP_TRY(const Config read, read_config(config, (folder / "config.json").string()));
   SLIP_TRY(Checkpoint checkpoint, Checkpoint::open(folder));
-  SLIP_TRY(Prefixes prefixes, find_prefixes(checkpoint));
-  auto source = std::make_unique<Source>(
-      read, std::make_shared<const Checkpoint>(std::move(checkpoint)), std::move(prefixes));
-  if (drafter.empty()) {
-    source->look_for_drafter();
-  } else {
-    SLIP_TRY_STATUS(source->take_drafter(drafter));
-  }
-  return std::unique_ptr<FamilySource>(std::move(source));
+  SLIP_TRY(TextPrefixes prefixes, find_text_prefixes(checkpoint, "Gemma 4"));
+  std::vector<std::string> notes = checkpoint.notes();
+  SLIP_TRY(std::optional<DrafterFiles> drafts, choose_drafter(drafter, folder, read, notes));
+  return std::unique_ptr<FamilySource>(
+      std::make_unique<Source>(read, WeightOrigin(std::move(checkpoint)), std::move(prefixes),
+                               std::move(drafts), std::move(notes)));
 }
 
 std::unique_ptr<FamilySource> synthetic_source(const Shapes& shapes) {
-  return std::make_unique<Source>(shapes);
+  return std::make_unique<Source>(shapes.target, WeightOrigin(published_format), TextPrefixes{},
+                                  synthetic_drafter(shapes.drafter), std::vector<std::string>{});
 }
 
 }  // namespace slip::gemma4

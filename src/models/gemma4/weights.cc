@@ -3,56 +3,44 @@
 namespace slip::gemma4 {
 namespace {
 
-struct Part : WeightPart {
-  const Config& config;
-
-  Part in(const std::string& name) const { return {{table, prefix + name, format}, config}; }
-};
-
-void declare_attention(const Part& part, const LayerConfig& layer, bool owner,
-                       Attention& attention) {
-  const KindConfig& kind = part.config.kind_of(layer);
-  const int64_t hidden = part.config.hidden;
-  const int64_t q_size = part.config.q_heads * kind.head_dim;
+void declare_attention(const WeightPart& part, const Config& config, size_t layer,
+                       AttentionWeights& attention) {
+  const KindConfig& kind = config.kind_of(config.layers[layer]);
+  const int64_t hidden = config.hidden;
+  const int64_t q_size = config.q_heads * kind.head_dim;
   const int64_t kv_size = kind.kv_heads * kind.head_dim;
   part.matrix("q_proj", q_size, hidden, &attention.q);
   part.matrix("o_proj", hidden, q_size, &attention.o);
   part.vector("q_norm.weight", {kind.head_dim}, &attention.q_scale);
-  if (!owner) return;
+  if (int64_t(layer) >= config.owners) return;
   part.matrix("k_proj", kv_size, hidden, &attention.k);
   if (!kind.values_are_keys) part.matrix("v_proj", kv_size, hidden, &attention.v);
   part.vector("k_norm.weight", {kind.head_dim}, &attention.k_scale);
 }
 
-void declare_moe(const Part& part, Moe& moe) {
-  const ExpertsConfig& c = *part.config.experts;
-  const Shape hidden{part.config.hidden};
+void declare_moe(const WeightPart& part, const Config& config, Moe& moe) {
+  const ExpertsConfig& c = *config.experts;
+  const Shape hidden{config.hidden};
   // The router stays exact: small, and small differences decide which experts are asked.
-  WeightPart exact = part;
-  exact.format.reset();
-  exact.matrix("router.proj", c.experts, part.config.hidden, &moe.router);
+  part.as(std::nullopt).matrix("router.proj", c.experts, config.hidden, &moe.router);
   part.vector("router.scale", hidden, &moe.router_scale);
   part.vector("router.per_expert_scale", {c.experts}, &moe.expert_scales);
   part.vector("post_feedforward_layernorm_1.weight", hidden, &moe.dense_scale);
   part.vector("pre_feedforward_layernorm_2.weight", hidden, &moe.input_scale);
   part.vector("post_feedforward_layernorm_2.weight", hidden, &moe.output_scale);
-  moe.experts.resize(size_t(c.experts));
-  for (size_t e = 0; e < moe.experts.size(); ++e)
-    part.in(cat("experts.", e, ".")).mlp(part.config.hidden, c.width, moe.experts[e]);
+  part.experts(config.hidden, c, moe.experts);
 }
 
-void declare_layer(const Part& part, int64_t index, bool owner, Layer& layer) {
-  const Config& config = part.config;
-  const LayerConfig& c = config.layers[size_t(index)];
+void declare_layer(const WeightPart& part, const Config& config, size_t index, Layer& layer) {
   const Shape hidden{config.hidden};
   part.vector("input_layernorm.weight", hidden, &layer.input_scale);
   part.vector("post_attention_layernorm.weight", hidden, &layer.post_attention_scale);
   part.vector("pre_feedforward_layernorm.weight", hidden, &layer.mlp_scale);
   part.vector("post_feedforward_layernorm.weight", hidden, &layer.post_mlp_scale);
   part.vector("layer_scalar", {1}, &layer.stored_factor);
-  declare_attention(part.in("self_attn."), c, owner, layer.attention);
-  part.in("mlp.").mlp(config.hidden, c.mlp_width, layer.mlp);
-  if (config.experts) declare_moe(part, layer.moe.emplace());
+  declare_attention(part.in("self_attn."), config, index, layer.attention);
+  part.in("mlp.").mlp(config.hidden, config.layers[index].mlp_width, layer.mlp);
+  if (config.experts) declare_moe(part, config, layer.moe.emplace());
   if (config.ple_width == 0) return;
   PerLayerInput& per_layer = layer.per_layer.emplace();
   part.matrix("per_layer_input_gate", config.ple_width, config.hidden, &per_layer.gate);
@@ -65,8 +53,7 @@ void declare_layer(const Part& part, int64_t index, bool owner, Layer& layer) {
 void declare_layers(const WeightPart& part, const Config& config, std::vector<Layer>& layers) {
   layers.resize(config.layers.size());
   for (size_t i = 0; i < layers.size(); ++i)
-    declare_layer(Part{part, config}.in(cat("layers.", i, ".")), int64_t(i),
-                  int64_t(i) < config.owners, layers[i]);
+    declare_layer(part.in(cat("layers.", i, ".")), config, i, layers[i]);
 }
 
 void finish_layers(Memory& memory, std::vector<Layer>& layers) {
@@ -74,19 +61,7 @@ void finish_layers(Memory& memory, std::vector<Layer>& layers) {
     memory.download(&layer.factor, layer.stored_factor.data, sizeof(float));
 }
 
-Result<Prefixes> find_prefixes(const Checkpoint& checkpoint) {
-  Prefixes prefixes;
-  if (checkpoint.find("language_model.lm_head.weight")) prefixes.head = "language_model.lm_head";
-  for (const char* candidate : {"model.language_model.", "language_model.model.", "model."}) {
-    if (!checkpoint.find(cat(candidate, "embed_tokens.weight"))) continue;
-    prefixes.text = candidate;
-    return prefixes;
-  }
-  return error(checkpoint.folder().string(), ": no tensor embed_tokens.weight under any of ",
-               "model.language_model. language_model.model. model.; is this a Gemma 4 text model?");
-}
-
-std::vector<std::string> ignored_prefixes(const Config& config, const Prefixes& prefixes) {
+std::vector<std::string> ignored_prefixes(const Config& config, const TextPrefixes& prefixes) {
   std::vector<std::string> ignored;
   for (const char* tower : {"vision_tower.", "audio_tower.", "embed_vision.", "embed_audio.",
                             "multi_modal_projector.", "vision_embedder.", "audio_embedder."})
@@ -113,14 +88,8 @@ void declare_weights(const Declaration& declaration, WeightTable& table, Weights
                 &per_layer.projection);
     text.vector("per_layer_projection_norm.weight", {config.ple_width}, &per_layer.scale);
   }
-  // A tied head is the embedding, which an int8 head then reads once more.
-  if (config.tied_head && !choices.int8_head) return;
-  table.add_linear({.name = prefixes.head,
-                    .module = config.tied_head ? prefixes.text + "embed_tokens" : prefixes.head,
-                    .out = config.vocabulary,
-                    .in = config.hidden,
-                    .recoding = {.format = format_if(choices.int8_head, WeightFormat::int8_row)}},
-                   &weights.head);
+  if (!config.tied_head || choices.int8_head)
+    table.add_linear(made_head(config, prefixes, choices.int8_head), &weights.head);
 }
 
 void finish_weights(const Config& config, Memory& memory, Weights& weights) {

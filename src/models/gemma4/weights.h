@@ -7,6 +7,8 @@
 
 #include "checkpoint/checkpoint.h"
 #include "kernels/args.h"
+#include "models/common/attention_weights.h"
+#include "models/common/prefixes.h"
 #include "models/common/weight_part.h"
 #include "models/gemma4/config.h"
 #include "models/weight_choices.h"
@@ -14,16 +16,6 @@
 #include "weights/weight_table.h"
 
 namespace slip::gemma4 {
-
-// Layers without keys of their own have queries alone.
-struct Attention {
-  Weight q;      // [q_heads * head_dim, hidden]
-  Weight k;      // [kv_heads * head_dim, hidden]
-  Weight v;      // the same; empty where values are keys
-  Weight o;      // [hidden, q_heads * head_dim]
-  View q_scale;  // [head_dim]
-  View k_scale;  // [head_dim]
-};
 
 // Experts beside the dense MLP.
 struct Moe {
@@ -46,7 +38,8 @@ struct PerLayerInput {
 struct Layer {
   View input_scale, post_attention_scale;  // [hidden]
   View mlp_scale, post_mlp_scale;          // [hidden]
-  Attention attention;
+  // Without keys of its own a layer has queries alone; where values are keys it has no `v`.
+  AttentionWeights attention;
   GatedMlp mlp;
   std::optional<Moe> moe;
   std::optional<PerLayerInput> per_layer;
@@ -69,20 +62,13 @@ struct Weights {
   Weight head;       // [vocabulary, hidden]; the embedding itself when tied and kept as it is
 };
 
-// How the files spell the beginnings of names.
-struct Prefixes {
-  std::string text = "model.language_model.";
-  std::string head = "lm_head";
-};
-Result<Prefixes> find_prefixes(const Checkpoint& checkpoint);
-
 // Prefixes of tensors that a text model does not use, so that they are not "extra".
-std::vector<std::string> ignored_prefixes(const Config& config, const Prefixes& prefixes);
+std::vector<std::string> ignored_prefixes(const Config& config, const TextPrefixes& prefixes);
 
 // Fills the table; `weights` receives its layers at once and its tensors when the table is loaded.
 struct Declaration {
   const Config& config;
-  const Prefixes& prefixes;
+  const TextPrefixes& prefixes;
   const WeightChoices& choices;
 };
 void declare_weights(const Declaration& declaration, WeightTable& table, Weights& weights);

@@ -23,23 +23,17 @@ DrafterWeights weights_to_declare(const DrafterOptions& options) {
 
 DrafterActivations::DrafterActivations(const DrafterConfig& config, Memory& memory)
     : layers(config.text, kDraftRows, memory) {
-  const auto f32 = [&](const Shape& shape) { return Tensor(memory, DType::f32, shape); };
-  embedding = f32({kDraftRows, config.backbone});
-  joined = f32({kDraftRows, 2 * config.backbone});
-  if (config.clusters == 0) return;
-  const int64_t size = config.text.vocabulary / config.clusters;
-  cluster_scores = f32({kDraftRows, config.clusters});
-  chosen = Tensor(memory, DType::i32, {kDraftRows, config.chosen_clusters});
-  chosen_weights = f32({kDraftRows, config.chosen_clusters});
-  cluster_logits = f32({kDraftRows, config.chosen_clusters, size});
-}
-
-uint64_t DrafterActivations::bytes() const {
-  uint64_t total = layers.bytes();
-  for (const Tensor* tensor :
-       {&embedding, &joined, &cluster_scores, &chosen, &chosen_weights, &cluster_logits})
-    total += tensor->buffer.size();
-  return total;
+  BufferMaker make(memory);
+  embedding = make.f32({kDraftRows, config.backbone});
+  joined = make.f32({kDraftRows, 2 * config.backbone});
+  if (config.clusters > 0) {
+    const int64_t size = config.text.vocabulary / config.clusters;
+    cluster_scores = make.f32({kDraftRows, config.clusters});
+    chosen = make.i32({kDraftRows, config.chosen_clusters});
+    chosen_weights = make.f32({kDraftRows, config.chosen_clusters});
+    cluster_logits = make.f32({kDraftRows, config.chosen_clusters, size});
+  }
+  bytes = layers.bytes + make.bytes();
 }
 
 Drafter::Drafter(const DrafterOptions& options, Ops& ops)
@@ -109,8 +103,7 @@ StepCost Drafter::cost(const Weight& embedding, int64_t context, const KvRecipe&
   Tally tally(1, context, kv);
   tally.look_up(embedding);
   tally.add(weights_.before);
-  for (size_t i = 0; i < weights_.layers.size(); ++i)
-    add_layer(config_.text, i, weights_.layers[i], tally);
+  add_layers(config_.text, weights_.layers, tally);
   tally.add(weights_.final_scale);
   tally.add(weights_.after);
   if (!weights_.clustered) {
@@ -132,7 +125,7 @@ Status add_to_plan(const DrafterOptions& options, const Ops& ops, ModelPlan& pla
   SLIP_TRY(const uint64_t bytes, table.plan(*options.files.weight_source(), ops));
   plan.weight_bytes += bytes;
   for (PlacedWeight& weight : named_mtp(table.placed())) plan.weights.push_back(std::move(weight));
-  plan.activation_bytes += DrafterActivations(options.files.config, host_memory()).bytes();
+  plan.activation_bytes += DrafterActivations(options.files.config, host_memory()).bytes;
   return {};
 }
 

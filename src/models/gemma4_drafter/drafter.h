@@ -16,8 +16,7 @@ inline constexpr int64_t kDraftRows = 64;
 struct DrafterActivations {
   DrafterActivations(const DrafterConfig& config, Memory& memory);
 
-  uint64_t bytes() const;
-
+  uint64_t bytes = 0;
   Activations layers;
   Tensor embedding;       // [rows, backbone]
   Tensor joined;          // [rows, 2 * backbone]
@@ -55,7 +54,7 @@ class Drafter {
   // Their names begin with "mtp.".
   std::vector<PlacedWeight> placed_weights() const;
   uint64_t weight_bytes() const { return storage_.size(); }
-  uint64_t activation_bytes() const { return activations_.bytes(); }
+  uint64_t activation_bytes() const { return activations_.bytes; }
 
  private:
   Drafter(const DrafterOptions& options, Ops& ops);

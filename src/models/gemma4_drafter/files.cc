@@ -1,8 +1,6 @@
 #include "models/gemma4_drafter/files.h"
 
 #include "models/gemma4_drafter/weights.h"
-#include "weights/checkpoint_source.h"
-#include "weights/synthetic_source.h"
 
 namespace slip::gemma4 {
 namespace {
@@ -14,27 +12,23 @@ fs::path assistant_of(const fs::path& path) { return {path.string() + "-assistan
 }  // namespace
 
 std::unique_ptr<WeightSource> DrafterFiles::weight_source() const {
-  const auto bf16 = [](const std::string&) { return WeightFormat::bf16; };
-  if (!checkpoint) return std::make_unique<SyntheticSource>(bf16);
-  return std::make_unique<CheckpointSource>(
-      *checkpoint, std::vector<std::string>{"masked_embedding.token_ordering", "lm_head."});
+  return origin.open({"masked_embedding.token_ordering", "lm_head."});
 }
 
 Result<DrafterFiles> open_drafter(const fs::path& folder, const Config& target) {
   SLIP_TRY(const JsonObject json, read_config_json(folder));
-  DrafterFiles files;
-  SLIP_TRY(files.config, read_drafter_config(json, (folder / "config.json").string()));
-  if (Status fits = attach(files.config, target); !fits.ok())
+  SLIP_TRY(DrafterConfig config, read_drafter_config(json, (folder / "config.json").string()));
+  if (Status fits = attach(config, target); !fits.ok())
     return std::move(fits).failure().in(folder.string());
   SLIP_TRY(Checkpoint checkpoint, Checkpoint::open(folder));
-  files.checkpoint = std::make_unique<Checkpoint>(std::move(checkpoint));
-  SLIP_TRY(files.token_order, read_token_order(*files.checkpoint, files.config));
-  if (!files.token_order) files.config.clusters = files.config.chosen_clusters = 0;
-  return files;
+  SLIP_TRY(auto token_order, read_token_order(checkpoint, config));
+  if (!token_order) config.clusters = config.chosen_clusters = 0;
+  return DrafterFiles{config, WeightOrigin(std::move(checkpoint)), std::move(token_order)};
 }
 
 DrafterFiles synthetic_drafter(const DrafterConfig& config) {
-  DrafterFiles files{config, nullptr, std::nullopt};
+  const auto bf16 = [](const std::string&) { return WeightFormat::bf16; };
+  DrafterFiles files{config, WeightOrigin(bf16), std::nullopt};
   if (config.clusters == 0) return files;
   files.token_order.emplace();
   for (int32_t id = 0; id < config.text.vocabulary; ++id) files.token_order->push_back(id);
@@ -57,6 +51,20 @@ std::optional<fs::path> find_drafter(const fs::path& folder) {
     if (fs::exists(candidate / "config.json", absent)) return candidate;
   }
   return std::nullopt;
+}
+
+Result<std::optional<DrafterFiles>> choose_drafter(const fs::path& asked_for,
+                                                   const fs::path& folder, const Config& target,
+                                                   std::vector<std::string>& notes) {
+  const std::optional<fs::path> found =
+      asked_for.empty() ? find_drafter(folder) : std::optional(asked_for);
+  if (!found) return std::optional<DrafterFiles>{};
+  Result<DrafterFiles> opened = open_drafter(*found, target);
+  if (opened.ok()) return std::optional(std::move(opened).value());
+  if (!asked_for.empty()) return std::move(opened).failure();
+  notes.push_back(cat("a drafter lies in ", found->string(), ", but ", opened.failure().message,
+                      "; drafting is off"));
+  return std::optional<DrafterFiles>{};
 }
 
 }  // namespace slip::gemma4

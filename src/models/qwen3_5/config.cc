@@ -4,13 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "checkpoint/config_reader.h"
-
 namespace slip::qwen3_5 {
 namespace {
-
-// Sizes beyond this are not models; they would only overflow a product somewhere.
-constexpr int64_t kMaxDim = int64_t{1} << 24;
 
 std::vector<LayerKind> periodic_layers(int64_t count, int64_t interval) {
   std::vector<LayerKind> layers;
@@ -20,22 +15,10 @@ std::vector<LayerKind> periodic_layers(int64_t count, int64_t interval) {
 }
 
 std::vector<LayerKind> read_layers(ConfigReader& text) {
-  const int64_t count = text.require_int("num_hidden_layers", 1, 4096);
   const int64_t interval = text.int_or("full_attention_interval", 4, 1, 4096);
-  if (!text.has("layer_types")) return periodic_layers(count, interval);
   std::vector<LayerKind> layers;
-  for (const std::string& type : text.require_string_list("layer_types")) {
-    if (type == "linear_attention") {
-      layers.push_back(LayerKind::delta_net);
-    } else if (type == "full_attention") {
-      layers.push_back(LayerKind::attention);
-    } else {
-      text.fail("layer_types",
-                cat("expected \"linear_attention\" or \"full_attention\", found \"", type, "\""));
-    }
-  }
-  if (int64_t(layers.size()) != count && !text.failed())
-    text.fail("layer_types", cat("lists ", layers.size(), " layers, num_hidden_layers is ", count));
+  for (const bool full : read_full_layers(text, "linear_attention", interval))
+    layers.push_back(full ? LayerKind::attention : LayerKind::delta_net);
   return layers;
 }
 
@@ -66,16 +49,6 @@ DeltaNetConfig read_delta_net(ConfigReader& text) {
     text.fail("linear_num_key_heads", cat("must divide linear_num_value_heads (", delta.value_heads,
                                           "), found ", delta.key_heads));
   return delta;
-}
-
-ExpertsConfig read_experts(ConfigReader& text) {
-  ExpertsConfig experts{};
-  experts.experts = text.require_int("num_experts", 1, 65536);
-  experts.top_k = text.require_int("num_experts_per_tok", 1, experts.experts);
-  experts.width = text.require_int("moe_intermediate_size", 1, kMaxDim);
-  experts.shared_width = text.require_int("shared_expert_intermediate_size", 1, kMaxDim);
-  text.expect("norm_topk_prob", true);
-  return experts;
 }
 
 RopeConfig read_rope(ConfigReader& text, double& rotary_factor) {
@@ -109,9 +82,7 @@ RopeConfig read_rope(ConfigReader& text, double& rotary_factor) {
   // The three axes of M-RoPE are equal for text, whatever the sections are.
   parameters->raw("mrope_section");
   parameters->raw("mrope_interleaved");
-  if (!(rope.theta > 1)) parameters->fail("rope_theta", cat("must exceed 1, found ", rope.theta));
-  if (!(rotary_factor > 0 && rotary_factor <= 1))
-    parameters->fail("partial_rotary_factor", cat("must be in (0, 1], found ", rotary_factor));
+  check_rope(*parameters, rope.theta, rotary_factor);
   return rope;
 }
 
@@ -133,13 +104,8 @@ Result<Config> read_config(const JsonObject& json, const std::string& source) {
   Config config;
   const bool moe = model_type.find("moe") != std::string::npos;
   config.family = moe ? "qwen3_5_moe" : "qwen3_5";
-  config.vocabulary = text.require_int("vocab_size", 1, kMaxDim);
-  config.hidden = text.require_int("hidden_size", 1, kMaxDim);
-  config.max_context = text.int_or("max_position_embeddings", 32768, 1);
-  config.eps = float(text.double_or("rms_norm_eps", 1e-6));
-  // Some files say it at the top, some in the text config.
-  config.tied_head = text.bool_or("tie_word_embeddings", false);
-  if (nested) config.tied_head |= root.bool_or("tie_word_embeddings", false);
+  read_sizes(text, 32768, config);
+  config.tied_head = read_tied_head(root, text, false);
   config.mtp_layers = text.int_or("mtp_num_hidden_layers", 0, 0, 1);
   config.layers = read_layers(text);
   double rotary_factor = 0;
@@ -147,7 +113,9 @@ Result<Config> read_config(const JsonObject& json, const std::string& source) {
   config.attention = read_attention(text, rotary_factor);
   config.delta_net = read_delta_net(text);
   if (moe) {
-    config.experts = read_experts(text);
+    config.experts = read_experts(text, "num_experts_per_tok");
+    config.experts->shared_width = text.require_int("shared_expert_intermediate_size", 1, kMaxDim);
+    text.expect("norm_topk_prob", true);
   } else {
     config.mlp_width = text.require_int("intermediate_size", 1, kMaxDim);
   }

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "models/common/text_config.h"
 
 namespace slip::qwen3_5 {
 
@@ -27,11 +28,6 @@ struct DeltaNetConfig {
   int64_t conv_channels() const { return 2 * key_size() + value_size(); }
 };
 
-struct ExpertsConfig {
-  int64_t experts, top_k;
-  int64_t width, shared_width;
-};
-
 struct RopeConfig {
   double theta = 0;
   // YaRN; factor 1 means none.
@@ -39,20 +35,14 @@ struct RopeConfig {
   double original_context = 0;
 };
 
-struct Config {
-  std::string family;  // "qwen3_5" or "qwen3_5_moe"
-  int64_t vocabulary = 0;
-  int64_t hidden = 0;
-  int64_t max_context = 0;
-  float eps = 0;
-  bool tied_head = false;
+// The family is "qwen3_5" or "qwen3_5_moe".
+struct Config : TextConfig {
   int64_t mtp_layers = 0;
   std::vector<LayerKind> layers;
   AttentionConfig attention{};
   DeltaNetConfig delta_net{};
   RopeConfig rope;
-  int64_t mlp_width = 0;                 // dense models
-  std::optional<ExpertsConfig> experts;  // MoE models
+  int64_t mlp_width = 0;  // dense models
 };
 
 // `json` is the whole config.json; the text model may be its root or its "text_config".

@@ -18,13 +18,9 @@ class Sum : public Tally {
     experts(moe.experts, of_.config.experts->top_k);
   }
 
-  void add(const Attention& attention) {
-    for (const Weight* weight : {&attention.q, &attention.k, &attention.v, &attention.o})
-      add(*weight);
-    add(attention.q_scale);
-    add(attention.k_scale);
+  void add(const AttentionWeights& attention) {
     const AttentionConfig& c = of_.config.attention;
-    Tally::attention({c.q_heads, c.kv_heads, c.head_dim});
+    add(attention, Heads{c.q_heads, c.kv_heads, c.head_dim});
   }
 
   // The state goes in and out once. Records of rows that may be rejected, about a hundredth of it

@@ -6,11 +6,11 @@ namespace slip::qwen3_5 {
 namespace {
 
 // residual += o (attention(q, k, v) * sigmoid(gate))
-void mix(const Attention& attention, size_t cache_index, Pass& pass) {
-  Activations& act = pass.act;
+void mix(const AttentionWeights& attention, size_t cache_index, Pass& pass) {
+  AttentionBuffers& act = pass.act.attention;
   const int64_t rows = pass.rows;
   const AttentionConfig& c = pass.config.attention;
-  const View q_and_gate = act.q_and_gate.view.first(rows);
+  const View q_and_gate = act.projected.view.first(rows);
   const View k = act.k.view.first(rows), v = act.v.view.first(rows);
   const View attended = act.attended.view.first(rows);
   const KvPages& kv = pass.cache.layer(cache_index).kv;
@@ -19,7 +19,7 @@ void mix(const Attention& attention, size_t cache_index, Pass& pass) {
       {attention.q, q_and_gate.reshaped({rows, c.q_heads * 2 * c.head_dim})},
       {attention.k, k.reshaped({rows, c.kv_heads * c.head_dim})},
       {attention.v, v.reshaped({rows, c.kv_heads * c.head_dim})}};
-  pass.ops.linears({.x = act.normed.view.first(rows), .outputs = projections});
+  pass.ops.linears({.x = pass.act.normed.view.first(rows), .outputs = projections});
   pass.ops.rotate_and_store({.q = q_and_gate,
                              .k = k,
                              .v = v,
@@ -41,7 +41,7 @@ void mix(const Attention& attention, size_t cache_index, Pass& pass) {
   pass.ops.gate_heads({.x = attended, .q_and_gate = q_and_gate});
   pass.ops.linear({.x = attended.reshaped({rows, c.q_heads * c.head_dim}),
                    .weight = attention.o,
-                   .out = act.residual.view.first(rows),
+                   .out = pass.act.residual.view.first(rows),
                    .add = true});
 }
 
@@ -86,7 +86,7 @@ void feed_forward(const GatedMlp& mlp, Pass& pass) {
   Activations& act = pass.act;
   pass.ops.gated_mlp({.x = act.normed.view.first(pass.rows),
                       .mlp = mlp,
-                      .scratch = act.mlp_scratch.view,
+                      .scratch = act.mlp.scratch.view,
                       .out = act.residual.view.first(pass.rows)});
 }
 
@@ -94,9 +94,9 @@ void feed_forward(const Moe& moe, Pass& pass) {
   Activations& act = pass.act;
   const int64_t rows = pass.rows;
   const View normed = act.normed.view.first(rows);
-  const View logits = act.router_logits.view.first(rows);
-  const View ids = act.expert_ids.view.first(rows);
-  const View weights = act.expert_weights.view.first(rows);
+  const View logits = act.mlp.router_logits.view.first(rows);
+  const View ids = act.mlp.expert_ids.view.first(rows);
+  const View weights = act.mlp.expert_weights.view.first(rows);
   const View shared_gate = act.shared_gate.view.first(rows);
 
   const LinearOutput gates[] = {{moe.router, logits}, {moe.shared_gate, shared_gate}};
@@ -108,17 +108,18 @@ void feed_forward(const Moe& moe, Pass& pass) {
                     .experts = moe.experts,
                     .shared = moe.shared,
                     .shared_gate = shared_gate,
-                    .scratch = act.mlp_scratch.view,
+                    .scratch = act.mlp.scratch.view,
                     .out = act.residual.view.first(rows)});
 }
 
 }  // namespace
 
 void prepare_rotation(Pass& pass) {
-  pass.ops.rope_table({.frequencies = pass.act.frequencies.view,
+  const AttentionBuffers& act = pass.act.attention;
+  pass.ops.rope_table({.frequencies = act.frequencies.view,
                        .scale = rope_scale(pass.config),
-                       .cos = pass.act.cos.view.first(pass.rows),
-                       .sin = pass.act.sin.view.first(pass.rows),
+                       .cos = act.cos.view.first(pass.rows),
+                       .sin = act.sin.view.first(pass.rows),
                        .spans = pass.spans});
 }
 

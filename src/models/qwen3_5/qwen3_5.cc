@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "models/common/head.h"
-#include "models/common/step_key.h"
 #include "models/qwen3_5/cost.h"
 #include "models/qwen3_5/forward.h"
 
@@ -25,20 +24,18 @@ RecurrentSpec recurrent_spec(const Config& config) {
 StepLimits step_limits(const Config& config, int64_t max_rows, int64_t context) {
   StepLimits limits;
   limits.rows = max_rows;
-  limits.hidden = config.hidden;
   limits.q_heads = config.attention.q_heads;
   limits.head_dim = config.attention.head_dim;
   limits.context = context;
   limits.widest_input =
       std::max({2 * config.hidden, config.attention.q_heads * config.attention.head_dim,
                 config.delta_net.value_size(), config.mlp_width});
-  if (config.experts) {
-    limits.top_k = config.experts->top_k;
-    limits.experts = config.experts->experts;
-    limits.expert_width = std::max(config.experts->width, config.experts->shared_width);
-    limits.widest_input = std::max(limits.widest_input, limits.expert_width);
-  }
+  cover(config, limits);
   return limits;
+}
+
+ModelInfo info_of(const Config& config, bool with_mtp) {
+  return model_info(config, config.layers.size(), {.loaded = with_mtp, .has_keys = true});
 }
 
 std::vector<CacheSpec> cache_specs(const Config& config, bool with_mtp) {
@@ -53,22 +50,10 @@ std::vector<CacheSpec> cache_specs(const Config& config, bool with_mtp) {
   return specs;
 }
 
-ModelInfo model_info(const Config& config, bool with_mtp) {
-  return {.family = config.family,
-          .vocabulary = config.vocabulary,
-          .hidden = config.hidden,
-          .layers = int64_t(config.layers.size()),
-          .max_context = config.max_context,
-          .experts = config.experts ? config.experts->experts : 0,
-          .experts_per_token = config.experts ? config.experts->top_k : 0,
-          .has_mtp = with_mtp};
-}
-
 Qwen35::Qwen35(const LoadOptions& options, Ops& ops)
-    : config_(options.config),
-      info_(model_info(options.config, options.wanted.with_mtp)),
-      cache_specs_(qwen3_5::cache_specs(options.config, options.wanted.with_mtp)),
-      ops_(ops),
+    : TextModel(info_of(options.config, options.wanted.with_mtp),
+                qwen3_5::cache_specs(options.config, options.wanted.with_mtp), ops),
+      config_(options.config),
       activations_(options.config, options.max_rows, ops.memory()) {
   ops_.reserve(step_limits(config_, options.max_rows, options.context));
 }
@@ -77,20 +62,16 @@ Result<std::unique_ptr<Qwen35>> Qwen35::load(const LoadOptions& options, WeightS
                                              Ops& ops, ThreadPool& pool,
                                              const LoadProgress& progress) {
   std::unique_ptr<Qwen35> model(new Qwen35(options, ops));
-  declare_weights({options.config, options.prefixes, options.wanted}, model->table_,
-                  model->weights_);
-  SLIP_TRY(model->storage_, model->table_.load(source, ops, pool, progress));
+  WeightTable table;
+  declare_weights({options.config, options.prefixes, options.wanted}, table, model->weights_);
+  SLIP_TRY_STATUS(model->load_weights(table, source, pool, progress));
   finish_weights(options.config, model->weights_);
   return model;
 }
 
 void Qwen35::forward(const Step& step, Cache& cache) {
-  const int64_t rows = step.ids.shape[0];
-  check(rows <= max_rows(), "a step of ", rows, " rows; the model was made for ", max_rows());
-  const StepKey key =
-      step_key(this, PassKind::forward, rows, step.outputs,
-               {step.ids.data, step.logits.data, step.hidden.data, step.peaks.data});
-  ops_.run_step(key, step.spans, [&] {
+  run_forward(step, [&] {
+    const int64_t rows = step.ids.shape[0];
     Pass pass{config_, ops_, cache, activations_, step.spans, rows};
     const View residual = activations_.residual.view.first(rows);
     const View normed = step.hidden.empty() ? activations_.normed.view.first(rows) : step.hidden;

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "models/model.h"
+#include "models/common/text_model.h"
 #include "models/qwen3_5/activations.h"
 #include "models/qwen3_5/config.h"
 #include "models/qwen3_5/weights.h"
@@ -18,46 +18,34 @@ struct LoadOptions {
   int64_t context;
 };
 
-class Qwen35 : public Model {
+class Qwen35 : public TextModel {
  public:
   // `source` must hold what declare_weights() asks for under these prefixes.
   static Result<std::unique_ptr<Qwen35>> load(const LoadOptions& options, WeightSource& source,
                                               Ops& ops, ThreadPool& pool,
                                               const LoadProgress& progress);
-
   ~Qwen35() override { ops_.forget_steps(this); }
-  Qwen35(const Qwen35&) = delete;
-  Qwen35& operator=(const Qwen35&) = delete;
 
-  const ModelInfo& info() const override { return info_; }
-  const std::vector<CacheSpec>& cache_specs() const override { return cache_specs_; }
-  const std::vector<PlacedWeight>& placed_weights() const override { return table_.placed(); }
   StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const override;
   StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
   int64_t max_rows() const override { return activations_.max_rows; }
   void forward(const Step& step, Cache& cache) override;
   void draft(const DraftStep& step, Cache& cache) override;
   std::span<const int32_t> draft_tokens() const override { return weights_.draft_tokens; }
-  uint64_t weight_bytes() const override { return storage_.size(); }
-  uint64_t activation_bytes() const override { return activations_.bytes(); }
+  uint64_t activation_bytes() const override { return activations_.bytes; }
 
  private:
   Qwen35(const LoadOptions& options, Ops& ops);
 
   Config config_;
-  ModelInfo info_;
-  std::vector<CacheSpec> cache_specs_;
-  Ops& ops_;
-  WeightTable table_;
   Weights weights_;
-  Buffer storage_;
   Activations activations_;
 };
 
 // The largest step, for backends to make room for.
 StepLimits step_limits(const Config& config, int64_t max_rows, int64_t context);
 
-ModelInfo model_info(const Config& config, bool with_mtp);
+ModelInfo info_of(const Config& config, bool with_mtp);
 
 // The cache of every layer, and of the MTP layer behind them.
 std::vector<CacheSpec> cache_specs(const Config& config, bool with_mtp);

@@ -1,17 +1,17 @@
 #include "models/qwen3_5/source.h"
 
-#include "models/draft_tokens.h"
+#include "models/common/weight_origin.h"
 #include "models/qwen3_5/activations.h"
 #include "models/qwen3_5/qwen3_5.h"
 #include "weights/checkpoint_source.h"
-#include "weights/synthetic_source.h"
 
 namespace slip::qwen3_5 {
 namespace {
 
 class Source : public FamilySource {
  public:
-  explicit Source(const Config& config) : config_(config), has_mtp_(config.mtp_layers > 0) {}
+  explicit Source(const Config& config)
+      : config_(config), origin_(autoround_format), has_mtp_(config.mtp_layers > 0) {}
   Source(const Config& config, Checkpoint checkpoint, Prefixes prefixes);
 
   bool has_mtp() const override { return has_mtp_; }
@@ -24,10 +24,12 @@ class Source : public FamilySource {
  private:
   void look_for_mtp();
   Result<Wanted> wanted(const ModelOptions& options) const;
-  std::unique_ptr<WeightSource> weight_source(bool with_mtp) const;
+  std::unique_ptr<WeightSource> weight_source(const Wanted& wanted) const {
+    return origin_.open(ignored_prefixes(config_, prefixes_, wanted.with_mtp));
+  }
 
   Config config_;
-  std::unique_ptr<Checkpoint> checkpoint_;  // null for synthetic weights
+  WeightOrigin origin_;
   Prefixes prefixes_;
   bool has_mtp_ = false;
   std::vector<std::string> notes_;
@@ -35,21 +37,21 @@ class Source : public FamilySource {
 
 Source::Source(const Config& config, Checkpoint checkpoint, Prefixes prefixes)
     : config_(config),
-      checkpoint_(std::make_unique<Checkpoint>(std::move(checkpoint))),
+      origin_(std::move(checkpoint)),
       prefixes_(std::move(prefixes)),
-      notes_(checkpoint_->notes()) {
+      notes_(origin_.notes()) {
   look_for_mtp();
 }
 
 // A layer that cannot draft is no reason not to run the model.
 void Source::look_for_mtp() {
-  if (!has_mtp_tensors(*checkpoint_, prefixes_)) {
+  if (!has_mtp_tensors(*origin_.files(), prefixes_)) {
     if (config_.mtp_layers > 0)
       notes_.push_back("config.json announces an MTP layer, the files hold none; drafting is off");
     return;
   }
   const std::vector<std::string> missing =
-      missing_mtp_tensors(config_, prefixes_, CheckpointSource(*checkpoint_, {}));
+      missing_mtp_tensors(config_, prefixes_, CheckpointSource(*origin_.files(), {}));
   has_mtp_ = missing.empty();
   if (!has_mtp_)
     notes_.push_back(cat("MTP layer incomplete: ", missing.size(), " tensors missing, first ",
@@ -58,21 +60,10 @@ void Source::look_for_mtp() {
 
 Result<Wanted> Source::wanted(const ModelOptions& options) const {
   Wanted wanted{.with_mtp = options.with_mtp && has_mtp_, .choices = options.weights};
-  const int64_t count = options.weights.draft_shortlist;
-  if (!wanted.with_mtp || count <= 0) return wanted;
-  if (!checkpoint_) {
-    wanted.draft_tokens = lowest_tokens(config_.vocabulary, count);
-    return wanted;
-  }
+  if (!wanted.with_mtp) return wanted;
   SLIP_TRY(wanted.draft_tokens,
-           choose_draft_tokens(checkpoint_->folder(), config_.vocabulary, count));
+           origin_.draft_tokens(config_.vocabulary, options.weights.draft_shortlist));
   return wanted;
-}
-
-std::unique_ptr<WeightSource> Source::weight_source(bool with_mtp) const {
-  if (!checkpoint_) return std::make_unique<SyntheticSource>(autoround_format);
-  return std::make_unique<CheckpointSource>(*checkpoint_,
-                                            ignored_prefixes(config_, prefixes_, with_mtp));
 }
 
 Result<ModelPlan> Source::plan(const ModelOptions& options, const Ops& ops) const {
@@ -80,12 +71,9 @@ Result<ModelPlan> Source::plan(const ModelOptions& options, const Ops& ops) cons
   WeightTable table;
   Weights weights;
   declare_weights({config_, prefixes_, wanted}, table, weights);
-  const std::unique_ptr<WeightSource> source = weight_source(wanted.with_mtp);
-  ModelPlan plan;
-  SLIP_TRY(plan.weight_bytes, table.plan(*source, ops));
-  plan.info = model_info(config_, wanted.with_mtp);
+  SLIP_TRY(ModelPlan plan, plan_weights(table, *weight_source(wanted), ops));
+  plan.info = info_of(config_, wanted.with_mtp);
   plan.cache_specs = cache_specs(config_, wanted.with_mtp);
-  plan.weights = table.placed();
   plan.activation_bytes =
       activation_bytes(config_, options.max_rows) +
       ops.scratch_bytes(step_limits(config_, options.max_rows, config_.max_context));
@@ -95,7 +83,7 @@ Result<ModelPlan> Source::plan(const ModelOptions& options, const Ops& ops) cons
 Result<std::unique_ptr<Model>> Source::load(const ModelOptions& options, Ops& ops, ThreadPool& pool,
                                             const LoadProgress& progress) const {
   SLIP_TRY(const Wanted wanted, this->wanted(options));
-  const std::unique_ptr<WeightSource> source = weight_source(wanted.with_mtp);
+  const std::unique_ptr<WeightSource> source = weight_source(wanted);
   SLIP_TRY(std::unique_ptr<Qwen35> model, Qwen35::load({.config = config_,
                                                         .prefixes = prefixes_,
                                                         .wanted = wanted,

@@ -17,12 +17,9 @@ struct Part : WeightPart {
   Part in(const std::string& name) const {
     return {{table, prefix + name, format}, config, shared_expert_format};
   }
-  Part as(std::optional<WeightFormat> other) const {
-    return {{table, prefix, other}, config, shared_expert_format};
-  }
 };
 
-void declare_attention(const Part& part, Attention& attention) {
+void declare_attention(const Part& part, AttentionWeights& attention) {
   const AttentionConfig& c = part.config.attention;
   const int64_t hidden = part.config.hidden;
   part.matrix("q_proj", c.q_heads * 2 * c.head_dim, hidden, &attention.q);
@@ -52,11 +49,9 @@ void declare_delta_net(const Part& part, DeltaNet& delta) {
 void declare_moe(const Part& part, Moe& moe) {
   const ExpertsConfig& c = *part.config.experts;
   // Router and gate stay exact: small, and small differences decide which experts are asked.
-  const Part exact = part.as(std::nullopt);
+  const WeightPart exact = part.as(std::nullopt);
   exact.matrix("gate", c.experts, part.config.hidden, &moe.router);
-  moe.experts.resize(size_t(c.experts));
-  for (size_t e = 0; e < moe.experts.size(); ++e)
-    part.in(cat("experts.", e, ".")).mlp(part.config.hidden, c.width, moe.experts[e]);
+  part.experts(part.config.hidden, c, moe.experts);
   part.in("shared_expert.")
       .as(part.shared_expert_format)
       .mlp(part.config.hidden, c.shared_width, moe.shared);
@@ -72,7 +67,7 @@ void declare_layer(const Part& part, LayerKind kind, Layer& layer) {
       declare_delta_net(part.in("linear_attn."), layer.mixer.emplace<DeltaNet>());
       break;
     case LayerKind::attention:
-      declare_attention(part.in("self_attn."), layer.mixer.emplace<Attention>());
+      declare_attention(part.in("self_attn."), layer.mixer.emplace<AttentionWeights>());
       break;
   }
   if (part.config.experts) {
@@ -91,16 +86,11 @@ void declare_mtp(const Part& part, Mtp& mtp) {
   part.vector("norm.weight", {hidden}, &mtp.final_scale, plus_one);
 }
 
-// The head, and the rows of it that drafting scores. A tied head is the embedding, which then is
-// read once more: rows are looked up in it as they are.
+// The head, and the rows of it that drafting scores.
 void declare_heads(const Declaration& declaration, WeightTable& table, Weights& weights) {
   const auto& [config, prefixes, wanted] = declaration;
   const WeightChoices& choices = wanted.choices;
-  MadeLinear head{.name = prefixes.head,
-                  .module = config.tied_head ? prefixes.text + "embed_tokens" : prefixes.head,
-                  .out = config.vocabulary,
-                  .in = config.hidden,
-                  .recoding = {.format = format_if(choices.int8_head, WeightFormat::int8_row)}};
+  MadeLinear head = made_head(config, prefixes, choices.int8_head);
   if (!config.tied_head || choices.int8_head) table.add_linear(head, &weights.head);
   // Drafting has rows of its own where they are fewer or smaller than the head's.
   const bool smaller = choices.drafter == WeightFormat::int4_group ||
@@ -124,20 +114,7 @@ bool has_prefix(const Checkpoint& checkpoint, const std::string& prefix) {
 
 Result<Prefixes> find_prefixes(const Checkpoint& checkpoint) {
   Prefixes prefixes;
-  const std::vector<std::string> text = {"model.language_model.", "language_model.model.",
-                                         "model."};
-  bool found = false;
-  for (const std::string& candidate : text) {
-    if (!checkpoint.find(candidate + "embed_tokens.weight")) continue;
-    prefixes.text = candidate;
-    found = true;
-    break;
-  }
-  if (!found)
-    return error(checkpoint.folder().string(), ": no tensor embed_tokens.weight under any of ",
-                 text[0], " ", text[1], " ", text[2], "; is this a Qwen3.5 text model?");
-  if (checkpoint.find("language_model.lm_head.weight")) prefixes.head = "language_model.lm_head";
-  if (checkpoint.find("model.lm_head.weight")) prefixes.head = "model.lm_head";
+  SLIP_TRY(static_cast<TextPrefixes&>(prefixes), find_text_prefixes(checkpoint, "Qwen3.5"));
   for (const std::string candidate :
        {"mtp.", "model.mtp.", "language_model.mtp.", "model.language_model.mtp."}) {
     if (!has_prefix(checkpoint, candidate)) continue;

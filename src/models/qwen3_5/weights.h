@@ -8,20 +8,13 @@
 
 #include "checkpoint/checkpoint.h"
 #include "kernels/args.h"
+#include "models/common/attention_weights.h"
+#include "models/common/prefixes.h"
 #include "models/qwen3_5/config.h"
 #include "models/weight_choices.h"
 #include "weights/weight_table.h"
 
 namespace slip::qwen3_5 {
-
-// Gated attention.
-struct Attention {
-  Weight q;      // [q_heads * 2 * head_dim, hidden]: per head query, then gate
-  Weight k, v;   // [kv_heads * head_dim, hidden]
-  Weight o;      // [hidden, q_heads * head_dim]
-  View q_scale;  // [head_dim], 1 + weight
-  View k_scale;  // [head_dim], 1 + weight
-};
 
 // Gated delta net.
 struct DeltaNet {
@@ -44,9 +37,9 @@ struct Moe {
 };
 
 struct Layer {
-  View input_scale;  // [hidden], 1 + weight
-  View post_scale;   // [hidden], 1 + weight
-  std::variant<DeltaNet, Attention> mixer;
+  View input_scale;                                // [hidden], 1 + weight
+  View post_scale;                                 // [hidden], 1 + weight
+  std::variant<DeltaNet, AttentionWeights> mixer;  // scales 1 + weight; queries with gates
   std::variant<GatedMlp, Moe> mlp;
 };
 
@@ -80,10 +73,7 @@ struct Wanted {
   std::vector<int32_t> draft_tokens{};  // the shortlist; empty: drafting scores the whole head
 };
 
-// How the files spell the beginnings of names.
-struct Prefixes {
-  std::string text = "model.language_model.";
-  std::string head = "lm_head";
+struct Prefixes : TextPrefixes {
   std::string mtp = "mtp.";
 };
 Result<Prefixes> find_prefixes(const Checkpoint& checkpoint);

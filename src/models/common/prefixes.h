@@ -1,0 +1,23 @@
+// How the files of a text model spell the beginnings of names, and what hangs on it.
+#pragma once
+
+#include <string>
+
+#include "checkpoint/checkpoint.h"
+#include "models/common/text_config.h"
+#include "weights/weight_table.h"
+
+namespace slip {
+
+struct TextPrefixes {
+  std::string text = "model.language_model.";
+  std::string head = "lm_head";
+};
+
+// Fails, naming the family, if there is no embedding under any of the prefixes in use.
+Result<TextPrefixes> find_text_prefixes(const Checkpoint& checkpoint, const char* family);
+
+// The head. A tied one is the embedding, which is then read once more.
+MadeLinear made_head(const TextConfig& config, const TextPrefixes& prefixes, bool int8);
+
+}  // namespace slip

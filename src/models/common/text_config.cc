@@ -1,0 +1,74 @@
+#include "models/common/text_config.h"
+
+#include <algorithm>
+
+namespace slip {
+
+void read_sizes(ConfigReader& text, int64_t usual_context, TextConfig& config) {
+  config.vocabulary = text.require_int("vocab_size", 1, kMaxDim);
+  config.hidden = text.require_int("hidden_size", 1, kMaxDim);
+  config.max_context = text.int_or("max_position_embeddings", usual_context, 1);
+  config.eps = float(text.double_or("rms_norm_eps", 1e-6));
+}
+
+bool read_tied_head(ConfigReader& root, ConfigReader& text, bool usually) {
+  const bool in_text = text.bool_or("tie_word_embeddings", usually);
+  const bool at_top = root.bool_or("tie_word_embeddings", usually);
+  return in_text == usually ? at_top : in_text;
+}
+
+std::vector<bool> read_full_layers(ConfigReader& text, const char* other, int64_t interval) {
+  const int64_t count = text.require_int("num_hidden_layers", 1, 4096);
+  std::vector<bool> full;
+  if (!text.has("layer_types")) {
+    for (int64_t i = 0; i < count; ++i) full.push_back((i + 1) % interval == 0);
+    return full;
+  }
+  for (const std::string& type : text.require_string_list("layer_types")) {
+    full.push_back(type == "full_attention");
+    if (type != "full_attention" && type != other)
+      text.fail("layer_types",
+                cat("expected \"", other, "\" or \"full_attention\", found \"", type, "\""));
+  }
+  if (int64_t(full.size()) != count && !text.failed())
+    text.fail("layer_types", cat("lists ", full.size(), " layers, num_hidden_layers is ", count));
+  return full;
+}
+
+ExpertsConfig read_experts(ConfigReader& text, const char* top_k_key) {
+  ExpertsConfig experts{};
+  experts.experts = text.require_int("num_experts", 1, 65536);
+  experts.top_k = text.require_int(top_k_key, 1, experts.experts);
+  experts.width = text.require_int("moe_intermediate_size", 1, kMaxDim);
+  return experts;
+}
+
+void check_rope(ConfigReader& rope, double theta, double share) {
+  if (!(theta > 1)) rope.fail("rope_theta", cat("must exceed 1, found ", theta));
+  if (!(share > 0 && share <= 1))
+    rope.fail("partial_rotary_factor", cat("must be in (0, 1], found ", share));
+}
+
+ModelInfo model_info(const TextConfig& config, size_t layers, const DrafterInfo& drafter) {
+  return {.family = config.family,
+          .vocabulary = config.vocabulary,
+          .hidden = config.hidden,
+          .layers = int64_t(layers),
+          .max_context = config.max_context,
+          .experts = config.experts ? config.experts->experts : 0,
+          .experts_per_token = config.experts ? config.experts->top_k : 0,
+          .has_mtp = drafter.loaded,
+          .drafter_has_keys = drafter.has_keys};
+}
+
+void cover(const TextConfig& config, StepLimits& limits) {
+  limits.hidden = std::max(limits.hidden, config.hidden);
+  limits.widest_input = std::max(limits.widest_input, config.hidden);
+  if (!config.experts) return;
+  limits.top_k = config.experts->top_k;
+  limits.experts = config.experts->experts;
+  limits.expert_width = std::max(config.experts->width, config.experts->shared_width);
+  limits.widest_input = std::max(limits.widest_input, limits.expert_width);
+}
+
+}  // namespace slip

@@ -1,0 +1,57 @@
+// What config.json says of a text model, whatever its family.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/config_reader.h"
+#include "models/model.h"
+
+namespace slip {
+
+// Sizes beyond this are not models; they would only overflow a product somewhere.
+inline constexpr int64_t kMaxDim = int64_t{1} << 24;
+
+struct ExpertsConfig {
+  int64_t experts, top_k;
+  int64_t width;
+  int64_t shared_width = 0;  // of the expert that every token meets; 0: none
+};
+
+struct TextConfig {
+  std::string family;  // "qwen3_5_moe", "gemma4"
+  int64_t vocabulary = 0;
+  int64_t hidden = 0;
+  int64_t max_context = 0;
+  float eps = 0;
+  bool tied_head = false;
+  std::optional<ExpertsConfig> experts;  // of every layer
+};
+
+// Vocabulary, hidden size, context and eps.
+void read_sizes(ConfigReader& text, int64_t usual_context, TextConfig& config);
+
+// Some files say it at the top, some in the text config; what is not usual was meant.
+bool read_tied_head(ConfigReader& root, ConfigReader& text, bool usually);
+
+// For every layer whether it attends to all positions, which layer_types calls "full_attention";
+// the others are of type `other`. Without that list every `interval`th layer does.
+std::vector<bool> read_full_layers(ConfigReader& text, const char* other, int64_t interval);
+
+// Experts, how many of them a token meets, and their width.
+ExpertsConfig read_experts(ConfigReader& text, const char* top_k_key);
+
+// Refuses rotations that are none. `share` is that of the dimensions that turn.
+void check_rope(ConfigReader& rope, double theta, double share);
+
+struct DrafterInfo {
+  bool loaded;
+  bool has_keys;  // of its own
+};
+ModelInfo model_info(const TextConfig& config, size_t layers, const DrafterInfo& drafter);
+
+// What `config` says of the largest step. What is already in `limits` stays if it is larger.
+void cover(const TextConfig& config, StepLimits& limits);
+
+}  // namespace slip
