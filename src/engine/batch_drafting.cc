@@ -8,9 +8,14 @@
 namespace slip {
 namespace {
 
-// Of so many requests one drafts when it is only to learn what that costs: those that have not
-// drafted for long must first compute the slots that they have let pass.
+// Of so many requests one drafts when it is only to learn what that costs, those first that have
+// let the fewest slots pass: these have to be computed before.
 constexpr size_t kCuriousShare = 8;
+
+// So many requests, where drafts have not paid, take every fourth occasion: the slots that a few
+// have let pass, the drafts and the longer verification cost nearly as much as a step.
+constexpr size_t kCrowd = 8;
+constexpr int64_t kCrowdPatience = 4;
 
 }  // namespace
 
@@ -52,8 +57,18 @@ void BatchDrafting::follow(const Job& job, const View& hidden, std::span<const i
   drafter_.follow(*job.sequence, hidden, ids, pays ? KeepUp::always : KeepUp::if_free);
 }
 
-void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> limits,
-                          int64_t rows) {
+void BatchDrafting::keep_curious(std::vector<Walk>& walks, size_t jobs, Beside beside) {
+  const bool patient =
+      jobs >= kCrowd && current_->idle() && ++crowd_occasions_ % kCrowdPatience != 0;
+  // Times of steps with prompts are not believed, so they teach nothing.
+  if (patient || beside == Beside::prompts) return walks.clear();
+  std::ranges::sort(walks, {},
+                    [&](const Walk& walk) { return drafter_.outstanding(*walk.job->sequence); });
+  walks.resize(std::min(walks.size(), (jobs + kCuriousShare - 1) / kCuriousShare));
+}
+
+void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> limits, int64_t rows,
+                          Beside beside) {
   const Stopwatch clock;
   outcome_ = {};
   possible_ = false;
@@ -70,8 +85,7 @@ void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> l
     if (job.request.constraint) walk.ahead = job.request.constraint->clone();
     walks.push_back(std::move(walk));
   }
-  if (!always_ && current_->curious())
-    walks.resize(std::min(walks.size(), (jobs.size() + kCuriousShare - 1) / kCuriousShare));
+  if (!always_ && current_->curious()) keep_curious(walks, jobs.size(), beside);
   std::vector<BatchDrafter::Question> questions;
   for (bool first = true; !walks.empty() && rows > 0; first = false) {
     if (int64_t(walks.size()) > rows) walks.resize(size_t(rows));

@@ -21,8 +21,12 @@ class BatchDrafting {
   // Tokens that are now part of a job's sequence, with their hidden states.
   void follow(const Job& job, const View& hidden, std::span<const int32_t> ids);
 
+  // What runs beside the rows that decode.
+  enum class Beside : uint8_t { nothing, prompts };
+
   // Fills `drafts` of jobs that are about to decode: up to `limits` tokens each, `rows` in all.
-  void draft(std::span<Job* const> jobs, std::span<const int64_t> limits, int64_t rows);
+  void draft(std::span<Job* const> jobs, std::span<const int64_t> limits, int64_t rows,
+             Beside beside);
 
   // What came of them. `verify_seconds`: of a step that had nothing else in it.
   void end_step(std::span<Job* const> jobs, std::span<const int64_t> right,
@@ -36,6 +40,8 @@ class BatchDrafting {
     int64_t question = 0;               // of the last round
   };
   bool wants_another(const Walk& walk) const;
+  // Those of `walks` that are made only to learn what they cost.
+  void keep_curious(std::vector<Walk>& walks, size_t jobs, Beside beside);
   // Takes the drafter's answer; false when the job has enough.
   bool take(Walk& walk, const LogitRow& logits);
 
@@ -49,6 +55,7 @@ class BatchDrafting {
   const DraftCosts* current_ = &costs_.front();  // of the last step
   bool possible_ = false;                        // somebody could have drafted in it
   DraftOutcome outcome_;
+  int64_t crowd_occasions_ = 0;  // for a crowd to be curious
 };
 
 }  // namespace slip

@@ -100,7 +100,7 @@ int64_t DraftCosts::drafts_to_explore() const { return kExploredDrafts[size_t(ex
 
 bool DraftCosts::idle() const {
   constexpr int64_t kSomeTime = 8;
-  return !exploring() && idle_steps_ >= kSomeTime;
+  return explored_ >= kExploreAgainFrom && unpaid_steps_ >= kSomeTime;
 }
 
 double DraftCosts::tokens_per_second() const {
@@ -120,6 +120,7 @@ double DraftCosts::of_verifying() const {
 bool DraftCosts::curious() const { return exploring() || steps_ % 24 == 23; }
 
 void DraftCosts::end_step(const DraftOutcome& outcome) {
+  unpaid_steps_ = outcome.made > 0 && !curious() ? 0 : unpaid_steps_ + 1;
   ++steps_;
   if (exploring()) ++explored_;
   idle_steps_ = outcome.made > 0 ? 0 : idle_steps_ + 1;

@@ -90,7 +90,7 @@ class DraftCosts {
   // Times must be learnt first: so many drafts are to be made, if any number is.
   bool exploring() const;
   int64_t drafts_to_explore() const;
-  // No drafts have been made for some time: they did not pay.
+  // For some time no drafts have been made but out of curiosity: they did not pay.
   bool idle() const;
   // Drafts of this step would be made to learn what they cost, not because they pay.
   bool curious() const;
@@ -119,8 +119,9 @@ class DraftCosts {
   bool believes(const DraftOutcome& outcome, size_t rows);
 
   int64_t steps_ = 0;
-  int64_t explored_ = 0;    // steps of the current exploration; beyond its end: none
-  int64_t idle_steps_ = 0;  // since a draft was made
+  int64_t explored_ = 0;      // steps of the current exploration; beyond its end: none
+  int64_t idle_steps_ = 0;    // since a draft was made
+  int64_t unpaid_steps_ = 0;  // since one was made because it pays
   Line verify_time_;
   std::array<UsualTime, 64> usual_verify_;  // by rows
   UsualTime usual_draft_;                   // of one draft

@@ -75,7 +75,9 @@ void Scheduler::draft(std::span<Job* const> jobs) {
     const bool fits = most > 0 && pool_.reserve(*job->sequence, int64_t(job->tokens.size()) + most);
     limits.push_back(fits ? most : 0);
   }
-  drafting_->draft(jobs, limits, engine_.logit_rows() - int64_t(running_.size()));
+  using Beside = BatchDrafting::Beside;
+  drafting_->draft(jobs, limits, engine_.logit_rows() - int64_t(running_.size()),
+                   running_.size() > jobs.size() ? Beside::prompts : Beside::nothing);
 }
 
 std::vector<Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {

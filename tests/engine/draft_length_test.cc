@@ -93,6 +93,24 @@ TEST(DraftLength, GivesUpWhereNothingIsRightAndTriesAgain) {
   EXPECT_GT(course.drafts, 0.0) << "it must notice when the text becomes easy";
 }
 
+TEST(DraftCosts, DraftsMadeOutOfCuriosityDoNotEndIdleness) {
+  DraftCosts costs;
+  const auto step = [&](int64_t drafts) {
+    costs.end_step({.made = drafts,
+                    .verified = drafts,
+                    .draft_seconds = 1e-4 * double(drafts),
+                    .verify_seconds = 1e-3 * double(1 + drafts)});
+  };
+  while (costs.exploring()) step(costs.drafts_to_explore());
+  for (int i = 0; i < 200; ++i) {
+    step(costs.curious() ? 1 : 0);
+    EXPECT_TRUE(costs.idle()) << i;
+  }
+  while (costs.curious()) step(0);
+  step(1);  // because it pays
+  EXPECT_FALSE(costs.idle());
+}
+
 TEST(DraftLength, UnsureDraftsAreNotVerified) {
   // Sure drafts (margin 8) are always right, unsure ones (margin 0) never.
   DraftLength length = DraftLength::automatic(4);

@@ -8,6 +8,9 @@
 namespace slip {
 namespace {
 
+// With so many heads per thread no thread waits for long, and a head need not be divided.
+constexpr int64_t kManyHeads = 16;
+
 float softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
 
 // A few rows as the inner loop wants them, and room for it to work in.
@@ -86,13 +89,14 @@ void CpuOps::delta_net(const DeltaNetArgs& args) {
             .alpha_stride = value_heads};
   };
 
-  const auto run = [&](const Span& span, int64_t head, int64_t strip, DeltaScratch scratch) {
+  const auto run = [&](const Span& span, int64_t head, int64_t strip, DeltaScratch scratch,
+                       bool prepared) {
     const int64_t column = strip * kDeltaColumns;
     int64_t begin = 0;
     do {  // at least once: a span without rows may have some to replay
       const int64_t rows = std::min(kDeltaRows, span.rows - begin);
       const int64_t first_row = span.first_row + begin;
-      prepare(first_row, rows, head, scratch);
+      if (!prepared) prepare(first_row, rows, head, scratch);
 
       float* deltas = nullptr;
       if (span.record && rows > 0) {
@@ -132,11 +136,15 @@ void CpuOps::delta_net(const DeltaNetArgs& args) {
     } while (begin < span.rows);
   };
 
-  const int64_t items_per_span = value_heads * strips;
+  const auto heads = int64_t(args.spans.size()) * value_heads;
+  const int64_t item_strips = heads >= kManyHeads * pool_.threads() ? strips : 1;
+  const int64_t items_per_span = value_heads * strips / item_strips;
   pool_.run(int64_t(args.spans.size()) * items_per_span, [&](int64_t item, int thread) {
-    const int64_t part = item % items_per_span;
-    run(args.spans[size_t(item / items_per_span)], part / strips, part % strips,
-        {thread_scratch(thread).data(), key_dim});
+    const Span& span = args.spans[size_t(item / items_per_span)];
+    const int64_t first = item % items_per_span * item_strips;
+    for (int64_t strip = first; strip < first + item_strips; ++strip)
+      run(span, strip / strips, strip % strips, {thread_scratch(thread).data(), key_dim},
+          strip > first && span.rows <= kDeltaRows);
   });
 }
 

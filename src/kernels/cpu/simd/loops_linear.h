@@ -15,6 +15,12 @@ namespace {
 // and the hardware's own prefetching leaves a third of the bandwidth unused.
 constexpr int64_t kPrefetchBytes = 2048;
 
+// Many rows stay with a block for long: the first tile of rows asks for the block behind it.
+template <int T>
+constexpr bool asks_for_next_block(int64_t row) {
+  return T > 3 && row == 0;
+}
+
 inline void store_block(const LinearTile& tile, int64_t row, int64_t block, F32x16 value) {
   const int64_t offset = block * kLanes;
   float* out = tile.out + row * tile.out_stride + offset;
@@ -70,7 +76,11 @@ inline void float_chain(const LinearTile& tile, int64_t block, int64_t row, int6
     }
     for (int b = 0; b < B; ++b) {
       const std::byte* stored = weight + b * block_bytes + i * kLanes * Stored::kBytes;
-      if constexpr (T <= 3) __builtin_prefetch(stored + kPrefetchBytes);
+      if constexpr (T <= 3) {
+        __builtin_prefetch(stored + kPrefetchBytes);
+      } else if (asks_for_next_block<T>(row) && i * kLanes * Stored::kBytes % 64 == 0) {
+        __builtin_prefetch(stored + B * block_bytes, 0, 2);  // the first level has no room
+      }
       const F32x16 w = Stored::decode(stored);
       for (int t = 0; t < T; ++t) total[b][t] = fma(w, x[t], total[b][t]);
     }
@@ -153,9 +163,10 @@ inline void int4_tile(const LinearTile& tile, int64_t block, int64_t row) {
       offsets[t] = -8 * tile.rows[row + t].sums[g];
     }
     F32x16 dots[T];
-    if constexpr (T <= 2)
+    const int64_t ahead = T <= 2 ? kPrefetchBytes : groups * group_bytes;
+    if (T <= 2 || asks_for_next_block<T>(row))
       for (int64_t line = 0; line < group_bytes; line += 64)
-        __builtin_prefetch(weight + kPrefetchBytes + line);
+        __builtin_prefetch(weight + ahead + line);
     int4_dot<kBytes, T>(reinterpret_cast<const uint8_t*>(weight) + 2 * kLanes, chunks, x, offsets,
                         dots);
     const F32x16 scales = load_f16(reinterpret_cast<const uint16_t*>(weight));
