@@ -49,6 +49,9 @@ class BenchContext : public Verb {
   Result<int> run() override {
     SLIP_TRY_STATUS(fetch_model(model_));
     SLIP_TRY(Backend backend, make_backend(model_));
+    if (!backend.ops->memory().on_host())
+      return error("bench context keeps the time of every operation, which a GPU does not tell; ",
+                   "--device cpu, or bench -d 1024,8192,... for whole steps on a GPU");
     TimedOps ops(std::move(backend.ops));
     SLIP_TRY(const ModelSource source, open_model_or_shape(model_));
     EngineOptions options;

@@ -44,6 +44,7 @@ class BatchDrafter {
     int32_t id;
     int64_t before = 0;
   };
+  int64_t max_questions() const { return engine_.model().max_draft_rows(); }
   void first_round(std::span<const Question> questions);
   void next_round(std::span<const Question> questions);
 

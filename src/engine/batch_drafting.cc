@@ -88,7 +88,8 @@ void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> l
   if (!always_ && current_->curious()) keep_curious(walks, jobs.size(), beside);
   std::vector<BatchDrafter::Question> questions;
   for (bool first = true; !walks.empty() && rows > 0; first = false) {
-    if (int64_t(walks.size()) > rows) walks.resize(size_t(rows));
+    const int64_t most = std::min(rows, drafter_.max_questions());
+    if (int64_t(walks.size()) > most) walks.resize(size_t(most));
     questions.clear();
     for (Walk& walk : walks)
       questions.push_back({.sequence = *walk.job->sequence,

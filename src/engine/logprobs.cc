@@ -7,6 +7,8 @@
 namespace slip {
 
 Logprobs::Logprobs(std::span<const float> logits) : logits_(logits.begin(), logits.end()) {
+  for (float& logit : logits_)
+    if (std::isnan(logit)) logit = -INFINITY;  // of a damaged model; sorting needs an order
   const double peak = *std::ranges::max_element(logits_);
   double sum = 0;
   for (const float logit : logits_) sum += std::exp(double(logit) - peak);

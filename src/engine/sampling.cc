@@ -14,6 +14,9 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+// A damaged model gives logits that are no numbers; sorting needs an order.
+float ordered(float logit) { return std::isnan(logit) ? -INFINITY : logit; }
+
 // The largest value, in chains that the compiler can turn into vectors: a loop over one running
 // maximum takes longer than a draft's whole attention.
 float largest(std::span<const float> values) {
@@ -206,13 +209,14 @@ void Sampler::keep_top_k(std::span<const float> logits) {
   candidates_.clear();
   const size_t limit = options_.top_k > 0 ? size_t(options_.top_k) : logits.size();
   if (limit >= logits.size()) {
-    for (size_t i = 0; i < logits.size(); ++i) candidates_.push_back({logits[i], int32_t(i)});
+    for (size_t i = 0; i < logits.size(); ++i)
+      candidates_.push_back({ordered(logits[i]), int32_t(i)});
     std::sort(candidates_.begin(), candidates_.end(), before);
     return;
   }
   // A heap whose front is the worst of the kept: one comparison for almost every token.
   for (size_t i = 0; i < logits.size(); ++i) {
-    const Candidate candidate{logits[i], int32_t(i)};
+    const Candidate candidate{ordered(logits[i]), int32_t(i)};
     if (candidates_.size() == limit) {
       if (!before(candidate, candidates_.front())) continue;
       std::pop_heap(candidates_.begin(), candidates_.end(), before);

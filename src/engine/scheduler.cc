@@ -67,8 +67,8 @@ void Scheduler::end_all() {
 void Scheduler::step() {
   end_cancelled();
   admit();
+  forget_ended();  // what ended as it began has no sequence to make room in
   make_room();
-  forget_ended();
   if (!running_.empty()) compute();
   forget_ended();
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "engine/batch_drafting.h"
 #include "engine/chunk_budget.h"
 #include "engine/sequence_pool.h"
@@ -69,7 +70,9 @@ class Scheduler {
   // Chooses tokens as long as there are logits; returns how many drafts were right.
   int64_t choose_tokens(const Part& part, size_t index);
   void count_drafts(Job& job, int64_t right);
-  void tell(Job& job, const Answer::Token& token, const std::optional<Logprobs>& logprobs);
+  void deliver(Job& job, const Answer::Token& token, const std::optional<Logprobs>& logprobs);
+  // A listener that throws ends its own request and nobody else's.
+  static void tell(Job& job, FunctionRef<void(RequestListener&)> what);
 
   Engine& engine_;
   const Tokenizer& tokenizer_;

@@ -6,10 +6,6 @@
 namespace slip {
 namespace {
 
-// Tokens that were chosen before a request was stopped are computed again so many at a time, where
-// longer steps would have other bits.
-constexpr int64_t kRecomputedRows = 8;
-
 // The recurrent states of so many sequences do not stay in a processor's caches.
 constexpr size_t kManyStates = 8;
 
@@ -99,7 +95,8 @@ std::vector<Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
       // another waits for the next step.
       if (part.certain == job->pending() && last) --part.certain;
     } else if (job->computed >= job->prompt_length) {
-      part.certain = std::min(job->pending() - 1, kRecomputedRows);
+      // Chosen before the request was stopped, so in steps in which a row's bits are its own.
+      part.certain = std::min(job->pending() - 1, engine_.invariant_rows());
     }
     part.outputs = part.certain == job->pending() ? 1 : 0;
     rows -= part.certain;
@@ -153,8 +150,10 @@ void Scheduler::settle(const Part& part, size_t index) {
   Job& job = *part.job;
   const auto in_prompt = job.computed < job.prompt_length;
   if (in_prompt)
-    job.listener->on_prompt(std::min(job.computed + part.certain, job.prompt_length),
-                            job.prompt_length);
+    tell(job, [&](RequestListener& listener) {
+      listener.on_prompt(std::min(job.computed + part.certain, job.prompt_length),
+                         job.prompt_length);
+    });
   const int64_t kept = part.certain + (part.outputs > 0 ? choose_tokens(part, index) : 0);
   engine_.cache().commit(*job.sequence, kept);
   job.computed += kept;
@@ -174,7 +173,7 @@ int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
     const Answer::Token token = job.answer->next(logits);
     if (token.is_part) {
       job.tokens.push_back(token.id);
-      tell(job, token, logprobs);
+      deliver(job, token, logprobs);
     }
     const bool drafted = row < int64_t(job.drafts.size()) && job.drafts[size_t(row)] == token.id;
     if (job.answer->finish() || job.cancelled || !drafted) break;
@@ -200,8 +199,8 @@ void Scheduler::count_drafts(Job& job, int64_t right) {
   if (right < verified && !job.answer->finish()) ++counts.judged_at[size_t(right)];
 }
 
-void Scheduler::tell(Job& job, const Answer::Token& token,
-                     const std::optional<Logprobs>& logprobs) {
+void Scheduler::deliver(Job& job, const Answer::Token& token,
+                        const std::optional<Logprobs>& logprobs) {
   ++counts_.generated_tokens;
   job.last_token = job.clock.seconds();
   if (job.answer->tokens() == 1) job.first_token = job.last_token;
@@ -210,8 +209,12 @@ void Scheduler::tell(Job& job, const Answer::Token& token,
     event.logprob = logprobs->of(token.id);
     event.top = logprobs->top(job.request.top_logprobs);
   }
+  tell(job, [&](RequestListener& listener) { listener.on_token(event); });
+}
+
+void Scheduler::tell(Job& job, FunctionRef<void(RequestListener&)> what) {
   try {
-    job.listener->on_token(event);
+    what(*job.listener);
   } catch (const std::exception& failure) {  // its own affair: the others go on
     job.summary.failure = error("the answer could not be delivered: ", failure.what());
     job.cancelled = true;

@@ -79,7 +79,8 @@ class Model {
   virtual int64_t max_rows() const = 0;
   virtual void forward(const Step& step, Cache& cache) = 0;
 
-  // Only if info().has_mtp.
+  // Only if info().has_mtp; at most max_draft_rows() rows.
+  virtual int64_t max_draft_rows() const { return max_rows(); }
   virtual void draft(const DraftStep& step, Cache& cache) = 0;
 
   // The tokens that the columns of a draft's logits stand for, rising; empty: the whole vocabulary.

@@ -193,5 +193,18 @@ TEST(Sampler, ExtremeLogitsDoNotBreakIt) {
   EXPECT_EQ(choose({.seed = 1}, {-inf, 0.5f, -inf}), 1);
 }
 
+TEST(Sampler, LogitsThatAreNoNumbersAreNeverChosenBesideOthers) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> logits(1000, nan);
+  for (const int top_k : {0, 5}) {
+    const int32_t any = choose({.top_k = top_k, .seed = 1}, logits);
+    EXPECT_GE(any, 0);
+    EXPECT_LT(any, 1000);
+    logits[617] = -3;
+    EXPECT_EQ(choose({.top_k = top_k, .seed = 1}, logits), 617);
+    logits[617] = nan;
+  }
+}
+
 }  // namespace
 }  // namespace slip

@@ -149,7 +149,7 @@ TEST_F(ServiceLifecycle, EndingTheServiceEndsItsRequests) {
   EXPECT_EQ(answer(again, greedy(text_of(50), 5))->ids.size(), 5u);
 }
 
-TEST_F(ServiceLifecycle, AStepThatFailsEndsItsRequestsAndNothingElse) {
+TEST_F(ServiceLifecycle, AListenerThatThrowsEndsItsRequestAndNothingElse) {
   Service service(model_.engine(), tokenizer_, {});
   const Submitted bad = submit(service, greedy(text_of(50), 20),
                                [](const TokenEvent&) { throw std::runtime_error("no more"); });
@@ -158,6 +158,26 @@ TEST_F(ServiceLifecycle, AStepThatFailsEndsItsRequestsAndNothingElse) {
   EXPECT_NE(bad.listener->summary.failure->message.find("no more"), std::string::npos);
   EXPECT_EQ(answer(service, greedy(text_of(50), 5))->ids.size(), 5u);
   EXPECT_TRUE(service.drain(5));
+  expect_all_free(service.stats());
+}
+
+TEST_F(ServiceLifecycle, NorDoesOneThatThrowsWhileItsPromptIsRead) {
+  struct Bad : Listener {
+    void on_prompt(int64_t, int64_t) override { throw std::runtime_error("no prompt"); }
+  };
+  Service service(model_.engine(), tokenizer_, {});
+  std::atomic<bool> talks{false};
+  const Submitted other =
+      submit(service, greedy(text_of(20, 704), 60), [&](const TokenEvent&) { talks = true; });
+  while (!talks) std::this_thread::yield();
+  const auto bad = std::make_shared<Bad>();
+  ASSERT_EQ(service.submit(greedy(text_of(50), 20), bad).index(), 0u);
+  bad->wait();
+  ASSERT_TRUE(bad->summary.failure);
+  EXPECT_NE(bad->summary.failure->message.find("no prompt"), std::string::npos);
+  other.listener->wait();
+  EXPECT_FALSE(other.listener->summary.failure);
+  EXPECT_EQ(other.listener->ids.size(), 60u);
   expect_all_free(service.stats());
 }
 

@@ -155,6 +155,10 @@ TEST(Qwen35Config, ReadsEveryFileWeHave) {
 
 TEST(Qwen35Config, RefusesWhatIsNotImplemented) {
   expect_refused(with(text_config(), "model_type", "llama"), {"model_type", "Qwen3.5", "llama"});
+  expect_refused(with(text_config(), "head_dim", 2048), {"head_dim", "1024", "2048"});
+  expect_refused(with(text_config(), "linear_key_head_dim", 1024),
+                 {"linear_key_head_dim", "512", "1024"});
+  expect_refused(with(text_config(), "num_attention_heads", 4096), {"num_attention_heads", "128"});
   expect_refused(with(text_config(), "hidden_act", "gelu"), {"hidden_act", "silu", "gelu"});
   expect_refused(with(text_config(), "attention_bias", true), {"attention_bias", "false", "true"});
   expect_refused(with(text_config(), "attn_output_gate", false), {"attn_output_gate"});
@@ -179,6 +183,9 @@ TEST(Qwen35Config, RefusesValuesThatDoNotFitTogether) {
   expect_refused(with_rope("partial_rotary_factor", 1.5), {"partial_rotary_factor", "1.5"});
   expect_refused(with_rope("partial_rotary_factor", 0), {"partial_rotary_factor", "0"});
   expect_refused(with_rope("rope_theta", 0.5), {"rope_theta", "0.5"});
+  const JsonObject flat = without(text_config(), "rope_parameters");
+  expect_refused(with(flat, "rope_theta", 0.5), {"rope_theta", "0.5"});
+  expect_refused(with(flat, "partial_rotary_factor", 1e300), {"partial_rotary_factor"});
   JsonObject json = text_config();
   json["layer_types"] = JsonArray{"full_attention"};
   expect_refused(json, {"layer_types", "1 layers", "40"});

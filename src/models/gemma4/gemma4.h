@@ -31,6 +31,7 @@ class Gemma4 : public TextModel {
   StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
   int64_t max_rows() const override { return activations_.max_rows; }
   void forward(const Step& step, Cache& cache) override;
+  int64_t max_draft_rows() const override { return kDraftRows; }
   void draft(const DraftStep& step, Cache& cache) override;
   std::span<const int32_t> draft_tokens() const override;
   uint64_t weight_bytes() const override;

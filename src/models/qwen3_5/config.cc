@@ -7,6 +7,11 @@
 namespace slip::qwen3_5 {
 namespace {
 
+// What kernels are made for.
+constexpr int64_t kMaxHeadDim = 1024;
+constexpr int64_t kMaxDeltaKeyDim = 512;
+constexpr int64_t kMaxHeadsPerKey = 128;
+
 std::vector<LayerKind> periodic_layers(int64_t count, int64_t interval) {
   std::vector<LayerKind> layers;
   for (int64_t i = 0; i < count; ++i)
@@ -26,11 +31,15 @@ AttentionConfig read_attention(ConfigReader& text, double rotary_factor) {
   AttentionConfig attention{};
   attention.q_heads = text.require_int("num_attention_heads", 1, kMaxDim);
   attention.kv_heads = text.require_int("num_key_value_heads", 1, kMaxDim);
-  attention.head_dim = text.int_or("head_dim", 256, 2, 4096);
+  attention.head_dim = text.int_or("head_dim", 256, 2, kMaxHeadDim);
+  if (text.failed()) return attention;  // the factor may be anything
   attention.rotary_dims = int64_t(double(attention.head_dim) * rotary_factor);
   if (attention.q_heads % attention.kv_heads != 0)
     text.fail("num_key_value_heads", cat("must divide num_attention_heads (", attention.q_heads,
                                          "), found ", attention.kv_heads));
+  if (attention.q_heads / attention.kv_heads > kMaxHeadsPerKey)
+    text.fail("num_attention_heads", cat("at most ", kMaxHeadsPerKey, " per key head, found ",
+                                         attention.q_heads, " for ", attention.kv_heads));
   if (attention.rotary_dims % 2 != 0 || attention.rotary_dims < 2 ||
       attention.rotary_dims > attention.head_dim)
     text.fail("head_dim", cat("with partial_rotary_factor ", rotary_factor, " gives ",
@@ -42,7 +51,7 @@ DeltaNetConfig read_delta_net(ConfigReader& text) {
   DeltaNetConfig delta{};
   delta.key_heads = text.int_or("linear_num_key_heads", 16, 1, kMaxDim);
   delta.value_heads = text.int_or("linear_num_value_heads", 32, 1, kMaxDim);
-  delta.key_dim = text.int_or("linear_key_head_dim", 128, 1, 4096);
+  delta.key_dim = text.int_or("linear_key_head_dim", 128, 1, kMaxDeltaKeyDim);
   delta.value_dim = text.int_or("linear_value_head_dim", 128, 1, 4096);
   delta.conv_width = text.int_or("linear_conv_kernel_dim", 4, 2, 64);
   if (delta.value_heads % delta.key_heads != 0)
@@ -59,6 +68,7 @@ RopeConfig read_rope(ConfigReader& text, double& rotary_factor) {
   if (!parameters) {
     rope.theta = text.double_or("rope_theta", 1e7);
     rotary_factor = text.double_or("partial_rotary_factor", 0.25);
+    check_rope(text, rope.theta, rotary_factor);
     return rope;
   }
   rope.theta = parameters->double_or("rope_theta", text.double_or("rope_theta", 1e7));
