@@ -429,9 +429,10 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
     attend_tiles(const __grid_constant__ TileParams p) {
   __shared__ TileShared<Cache::kDim, kTiles> shared;
   let_next_begin();
-  wait_for_inputs();
+  // Spans come from the host, before the step.
   if (threadIdx.x == 0) shared.work.find(p, kTiles * kTileQueries, Cache::kCoded);
   __syncthreads();
+  wait_for_inputs();
   if (shared.work.begin < shared.work.end) {
     TileBlock<Cache, kTiles> block(p, shared);
     block.run();
