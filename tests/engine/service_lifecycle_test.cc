@@ -178,6 +178,7 @@ TEST_F(ServiceLifecycle, NorDoesOneThatThrowsWhileItsPromptIsRead) {
   other.listener->wait();
   EXPECT_FALSE(other.listener->summary.failure);
   EXPECT_EQ(other.listener->ids.size(), 60u);
+  EXPECT_TRUE(service.drain(5));
   expect_all_free(service.stats());
 }
 
