@@ -19,7 +19,7 @@ uint64_t bytes_of(const GatedMlp& mlp) {
 }  // namespace
 
 void RecordingOps::run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) {
-  if (!recording_) return ops_.run_step(key, spans, body);
+  if (!recording_) return backend().run_step(key, spans, body);
   spans_.assign(spans.begin(), spans.end());
   body();
   recording_ = false;
@@ -39,7 +39,7 @@ void RecordingOps::run(void (Ops::*op)(const Args&), const Args& args, std::stri
                           (ops.*op)(args);
                         }
                       }});
-  (ops_.*op)(args);
+  (backend().*op)(args);
 }
 
 void RecordingOps::embed(const EmbedArgs& args) { run(&Ops::embed, args, "embed"); }
@@ -105,7 +105,7 @@ void RecordingOps::linears(const LinearsArgs& args) {
            ops.linears({.x = x, .outputs = *outputs});
          }});
   }
-  ops_.linears(args);
+  backend().linears(args);
 }
 
 void RecordingOps::experts(const ExpertsArgs& args) {

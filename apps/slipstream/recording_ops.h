@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/ops.h"
+#include "kernels/forwarding_ops.h"
 
 namespace slip {
 
@@ -16,9 +16,9 @@ struct RecordedCall {
   std::function<void(Ops&, std::span<const Span>)> again;
 };
 
-class RecordingOps : public Ops {
+class RecordingOps : public ForwardingOps {
  public:
-  explicit RecordingOps(Ops& ops) : ops_(ops) {}
+  using ForwardingOps::ForwardingOps;
 
   // Remembers the calls of the next pass. Everything they refer to must stay where it is.
   void start() {
@@ -28,25 +28,7 @@ class RecordingOps : public Ops {
   const std::vector<RecordedCall>& calls() const { return calls_; }
   std::span<const Span> spans() const { return spans_; }
 
-  const char* name() const override { return ops_.name(); }
-  KvRecipe usual_kv(int64_t sequences) const override { return ops_.usual_kv(sequences); }
-  Memory& memory() const override { return ops_.memory(); }
-  size_t packed_bytes(const WeightInfo& info) const override { return ops_.packed_bytes(info); }
-  Weight pack(const Weight& plain, std::span<std::byte> storage) override {
-    return ops_.pack(plain, storage);
-  }
-  bool make_noise(const WeightInfo& info, uint64_t seed, std::span<std::byte> storage,
-                  Weight& weight) override {
-    return ops_.make_noise(info, seed, storage, weight);
-  }
-  int64_t prompt_rows() const override { return ops_.prompt_rows(); }
-  size_t scratch_bytes(const StepLimits& limits) const override {
-    return ops_.scratch_bytes(limits);
-  }
-  void reserve(const StepLimits& limits) override { ops_.reserve(limits); }
   void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) override;
-
-  void forget_steps(const void* owner) override { ops_.forget_steps(owner); }
 
   void embed(const EmbedArgs& args) override;
   void rms_norm(const RmsNormArgs& args) override;
@@ -72,7 +54,6 @@ class RecordingOps : public Ops {
   template <class Args>
   void run(void (Ops::*op)(const Args&), const Args& args, std::string label, uint64_t bytes = 0);
 
-  Ops& ops_;
   bool recording_ = false;
   std::vector<RecordedCall> calls_;
   std::vector<Span> spans_;  // of the pass

@@ -32,11 +32,11 @@ bool same(const WeightInfo& a, const WeightInfo& b) {
 void CapturingOps::run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) {
   StepKey too_long = key;  // to be recorded
   too_long.rows = std::numeric_limits<int64_t>::max();
-  ops_.run_step(too_long, spans, body);
+  backend().run_step(too_long, spans, body);
 }
 
 void CapturingOps::reserve(const StepLimits& limits) {
-  ops_.reserve(limits);
+  backend().reserve(limits);
   if (limits.experts == 0) return;
   const auto values = [&](int64_t width) { return size_t(limits.rows * width) * sizeof(float); };
   expert_rows_ = Buffer(memory(), values(limits.hidden));
@@ -49,7 +49,7 @@ Weight CapturingOps::pack(const Weight& plain, std::span<std::byte> storage) {
     const std::lock_guard lock(mutex_);
     packed_[storage.data()] = {plain.info, storage};
   }
-  return ops_.pack(plain, storage);
+  return backend().pack(plain, storage);
 }
 
 // Tables place matrices one after the other in one buffer, in the order of their list; what is not
@@ -96,7 +96,7 @@ const Gram* CapturingOps::gram_of(const std::string& module) {
 void CapturingOps::replace(const std::string& module, const Weight& plain) {
   const Packed& packed = packed_.at(places_.at(module));
   check(same(packed.info, plain.info), "replace: ", module, " has another format");
-  ops_.pack(plain, packed.storage);
+  backend().pack(plain, packed.storage);
 }
 
 void CapturingOps::capture(const View& x, const Weight& weight) {
@@ -144,6 +144,16 @@ void CapturingOps::add_waiting(Capture& capture) {
   capture.waiting.clear();
 }
 
+void CapturingOps::around(const char*, FunctionRef<void()> call) {
+  last_input_ = nullptr;
+  if (!ended_) call();
+}
+
+void CapturingOps::embed(const EmbedArgs& args) {
+  ended_ = false;
+  ForwardingOps::embed(args);
+}
+
 void CapturingOps::linear(const LinearArgs& args) {
   if (watches(args.weight)) {
     capture(args.x, args.weight);
@@ -151,7 +161,7 @@ void CapturingOps::linear(const LinearArgs& args) {
     last_input_ = nullptr;
     ended_ |= lies_behind(args.weight);
   }
-  if (!ended_) ops_.linear(args);
+  if (!ended_) backend().linear(args);
 }
 
 void CapturingOps::linears(const LinearsArgs& args) {
@@ -161,7 +171,7 @@ void CapturingOps::linears(const LinearsArgs& args) {
   if (ended_) return;
   for (const LinearOutput& output : args.outputs)
     if (watches(output.weight)) capture(args.x, output.weight);
-  ops_.linears(args);
+  backend().linears(args);
 }
 
 void CapturingOps::gated_mlp(const GatedMlpArgs& args) {
@@ -171,7 +181,7 @@ void CapturingOps::gated_mlp(const GatedMlpArgs& args) {
   if (watches(args.mlp)) {
     Ops::gated_mlp(args);
   } else {
-    ops_.gated_mlp(args);
+    backend().gated_mlp(args);
   }
 }
 
@@ -184,7 +194,7 @@ void CapturingOps::experts(const ExpertsArgs& args) {
   if (any || watches(args.shared)) {
     watched_experts(args);
   } else {
-    ops_.experts(args);
+    backend().experts(args);
   }
 }
 

@@ -63,7 +63,7 @@ std::vector<View*> views_of(KvPages& kv) {
 
 }  // namespace
 
-HostedOps::HostedOps(std::unique_ptr<Ops> far) : far_(std::move(far)) {}
+HostedOps::HostedOps(std::unique_ptr<Ops> far) : ForwardingOps(*far), far_(std::move(far)) {}
 
 Weight HostedOps::pack(const Weight& plain, std::span<std::byte> storage) {
   Buffer& weight = weights_[storage.data()];
@@ -224,6 +224,12 @@ void HostedOps::experts(const ExpertsArgs& args) {
   ExpertsArgs far = args;
   run("experts", {&far.x, &far.ids, &far.weights, &far.shared_gate}, {&far.scratch, &far.out},
       [&] { far_->experts(far); });
+}
+
+void HostedOps::cluster_head(const ClusterHeadArgs& args) {
+  ClusterHeadArgs far = args;
+  run("cluster_head", {&far.x, &far.chosen, &far.tokens}, {&far.scratch, &far.out},
+      [&] { far_->cluster_head(far); });
 }
 
 }  // namespace slip

@@ -13,26 +13,23 @@
 #include <vector>
 
 #include "base/function_ref.h"
-#include "kernels/ops.h"
+#include "kernels/forwarding_ops.h"
 #include "tensor/buffer.h"
 
 namespace slip {
 
-class HostedOps final : public Ops {
+class HostedOps final : public ForwardingOps {
  public:
   explicit HostedOps(std::unique_ptr<Ops> far);
 
-  const char* name() const override { return far_->name(); }
+  Memory& memory() const override { return host_memory(); }
+  // What is recorded refers to copies that are gone.
+  void run_step(const StepKey&, std::span<const Span>, const StepBody& body) override { body(); }
+  bool records(int64_t) const override { return false; }
 
   // The packed weight lies in the backend's memory, for as long as nothing else is packed to the
   // same `storage`, which itself stays unused.
-  size_t packed_bytes(const WeightInfo& info) const override { return far_->packed_bytes(info); }
   Weight pack(const Weight& plain, std::span<std::byte> storage) override;
-
-  size_t scratch_bytes(const StepLimits& limits) const override {
-    return far_->scratch_bytes(limits);
-  }
-  void reserve(const StepLimits& limits) override { far_->reserve(limits); }
 
   void embed(const EmbedArgs& args) override;
   void rms_norm(const RmsNormArgs& args) override;
@@ -52,6 +49,7 @@ class HostedOps final : public Ops {
   void linears(const LinearsArgs& args) override;
   void gated_mlp(const GatedMlpArgs& args) override;
   void experts(const ExpertsArgs& args) override;
+  void cluster_head(const ClusterHeadArgs& args) override;
 
  private:
   using Views = std::vector<View*>;
