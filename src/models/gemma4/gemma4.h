@@ -6,9 +6,9 @@
 #include "models/common/text_model.h"
 #include "models/gemma4/activations.h"
 #include "models/gemma4/config.h"
+#include "models/gemma4/drafter.h"
 #include "models/gemma4/forward.h"
 #include "models/gemma4/weights.h"
-#include "models/gemma4_drafter/drafter.h"
 
 namespace slip::gemma4 {
 

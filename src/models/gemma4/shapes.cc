@@ -1,6 +1,6 @@
 #include "models/gemma4/shapes.h"
 
-#include "models/gemma4_drafter/shapes.h"
+#include "models/gemma4/drafter_shapes.h"
 
 namespace slip::gemma4 {
 namespace {

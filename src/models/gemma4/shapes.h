@@ -1,7 +1,7 @@
 // The five published sizes by name ("gemma-4-e2b"), for synthetic weights.
 #pragma once
 
-#include "models/gemma4_drafter/config.h"
+#include "models/gemma4/drafter_config.h"
 
 namespace slip::gemma4 {
 

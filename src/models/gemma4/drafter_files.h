@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "models/common/weight_origin.h"
-#include "models/gemma4_drafter/config.h"
+#include "models/gemma4/drafter_config.h"
 
 namespace slip::gemma4 {
 

@@ -1,4 +1,4 @@
-#include "models/gemma4_drafter/config.h"
+#include "models/gemma4/drafter_config.h"
 
 namespace slip::gemma4 {
 

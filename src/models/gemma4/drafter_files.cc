@@ -1,6 +1,6 @@
-#include "models/gemma4_drafter/files.h"
+#include "models/gemma4/drafter_files.h"
 
-#include "models/gemma4_drafter/weights.h"
+#include "models/gemma4/drafter_weights.h"
 
 namespace slip::gemma4 {
 namespace {

@@ -1,8 +1,8 @@
 // The weights of a drafter and the table that says under which names files hold them.
 #pragma once
 
+#include "models/gemma4/drafter_config.h"
 #include "models/gemma4/weights.h"
-#include "models/gemma4_drafter/config.h"
 
 namespace slip::gemma4 {
 

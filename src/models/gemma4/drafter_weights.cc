@@ -1,4 +1,4 @@
-#include "models/gemma4_drafter/weights.h"
+#include "models/gemma4/drafter_weights.h"
 
 #include <cstring>
 

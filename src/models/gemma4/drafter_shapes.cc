@@ -1,4 +1,4 @@
-#include "models/gemma4_drafter/shapes.h"
+#include "models/gemma4/drafter_shapes.h"
 
 #include <algorithm>
 

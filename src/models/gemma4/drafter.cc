@@ -1,4 +1,4 @@
-#include "models/gemma4_drafter/drafter.h"
+#include "models/gemma4/drafter.h"
 
 #include "models/common/head.h"
 #include "models/common/step_key.h"

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "models/family.h"
+#include "models/gemma4/drafter_files.h"
+#include "models/gemma4/drafter_weights.h"
 #include "models/gemma4/forward.h"
-#include "models/gemma4_drafter/files.h"
-#include "models/gemma4_drafter/weights.h"
 
 namespace slip::gemma4 {
 

@@ -1,7 +1,7 @@
 // The drafters of the published sizes, for synthetic weights.
 #pragma once
 
-#include "models/gemma4_drafter/config.h"
+#include "models/gemma4/drafter_config.h"
 
 namespace slip::gemma4 {
 
