@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "quant/int4_loops.h"
+#include "convert/descent_loops.h"
 
 namespace slip {
 namespace {
@@ -132,7 +132,7 @@ void CapturingOps::add_waiting(Capture& capture) {
   const auto inputs = size_t(gram.inputs);
   const size_t rows = (capture.waiting.size() / inputs + 7) / 8 * 8;  // the loop takes eights
   capture.waiting.resize(rows * inputs, 0.0f);
-  const Int4Loops& loops = int4_loops();
+  const DescentLoops& loops = descent_loops();
   pool_.run((gram.inputs + kRowsPerItem - 1) / kRowsPerItem, [&](int64_t item, int) {
     const auto begin = size_t(item * kRowsPerItem);
     loops.gram(gram.products.data(), capture.waiting.data(),

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "convert/int4_descent.h"
 #include "kernels/forwarding_ops.h"
-#include "quant/int4_descent.h"
 #include "tensor/buffer.h"
 #include "weights/weight_table.h"
 

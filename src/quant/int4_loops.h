@@ -1,9 +1,12 @@
-// The loops of scale_search.cc, compiled once per instruction set: errors of all candidates in
-// float, which tell the ones worth a closer look, and that closer look in double.
+// The loops of scale_search.cc and int4_group.cc, compiled once per instruction set: errors of all
+// candidates in float, which tell the ones worth a closer look, that closer look in double, and the
+// codes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "quant/lane_sum.h"
 
 namespace slip {
 
@@ -14,13 +17,6 @@ struct ScaleCandidates {
   const float* inverses;  // [kScaleSteps] d_i / peak
   float* errors;          // [2 * kScaleSteps]
   int uncut;              // of the first so many steps, no code lies outside -7 .. 7
-};
-
-// Some rows of a matrix of inner products over `rows` rows of x.
-struct GramPart {
-  size_t rows = 0;
-  size_t inputs = 0;
-  size_t begin = 0, end = 0;
 };
 
 // Of one scale and the codes that it gives.
@@ -36,13 +32,6 @@ struct Int4Loops {
   ScaleSums (*sums)(const float* group, size_t count, double scale);
   // Codes plus eight, two to a byte, the first in the low half.
   void (*codes)(const float* group, size_t count, double scale, uint8_t* packed);
-
-  // y += a x
-  void (*axpy)(float* y, float a, const float* x, size_t count);
-  float (*dot)(const float* x, const float* y, size_t count);
-  // products[i, j] += sum over rows of x[row, i] x[row, j], for i in [begin, end) and j from the
-  // multiple of 32 at or below i on. Rows come in eights.
-  void (*gram)(float* products, const float* x, const GramPart& part);
 };
 
 // The best of this machine.
@@ -55,15 +44,6 @@ extern const Int4Loops kPortableInt4Loops, kAvx2Int4Loops, kAvx512Int4Loops;
 
 // Added and subtracted, it leaves the nearest integer, ties to even.
 constexpr float kFloatRounder = 12582912.0f;  // 1.5 * 2^23
-
-// By halves: one after the other, the additions would wait for each other longer than the products
-// take.
-template <size_t kLanes>
-static inline float sum_of(float (&lanes)[kLanes]) {
-  for (size_t half = kLanes / 2; half > 0; half /= 2)
-    for (size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  return lanes[0];
-}
 
 // Steps so large that no code reaches 8: nothing is cut, and both signs have the same error.
 template <size_t kLanes>
@@ -152,34 +132,6 @@ static inline void int4_codes(const float* group, size_t count, double scale, ui
       codes[lane] = uint8_t(int(int4_code_of(group[begin + lane], scale)) + 8);
     for (size_t pair = 0; pair < kLanes / 2; ++pair)
       packed[begin / 2 + pair] = uint8_t(codes[2 * pair] | codes[2 * pair + 1] << 4);
-  }
-}
-
-static inline void axpy(float* y, float a, const float* x, size_t count) {
-  for (size_t i = 0; i < count; ++i) y[i] += a * x[i];
-}
-
-template <size_t kLanes>
-static inline float dot(const float* x, const float* y, size_t count) {
-  float sums[kLanes] = {};
-  for (size_t begin = 0; begin < count; begin += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += x[begin + lane] * y[begin + lane];
-  return sum_of(sums);
-}
-
-static inline void gram(float* products, const float* x, const GramPart& part) {
-  constexpr size_t kRows = 8;  // whose products are added to a sum while it is in a register
-  for (size_t first = 0; first < part.rows; first += kRows) {
-    const float* rows[kRows];
-    for (size_t r = 0; r < kRows; ++r) rows[r] = x + (first + r) * part.inputs;
-    for (size_t i = part.begin; i < part.end; ++i) {
-      float* into = products + i * part.inputs;
-      for (size_t j = i / 32 * 32; j < part.inputs; ++j)
-        into[j] += ((rows[0][i] * rows[0][j] + rows[1][i] * rows[1][j]) +
-                    (rows[2][i] * rows[2][j] + rows[3][i] * rows[3][j])) +
-                   ((rows[4][i] * rows[4][j] + rows[5][i] * rows[5][j]) +
-                    (rows[6][i] * rows[6][j] + rows[7][i] * rows[7][j]));
-    }
   }
 }
 

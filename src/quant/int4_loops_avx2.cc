@@ -2,7 +2,6 @@
 
 namespace slip {
 
-const Int4Loops kAvx2Int4Loops = {
-    candidate_errors<16>, scale_sums, int4_codes, axpy, dot<16>, gram};
+const Int4Loops kAvx2Int4Loops = {candidate_errors<16>, scale_sums, int4_codes};
 
 }  // namespace slip

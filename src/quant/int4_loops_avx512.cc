@@ -2,7 +2,6 @@
 
 namespace slip {
 
-const Int4Loops kAvx512Int4Loops = {
-    candidate_errors<32>, scale_sums, int4_codes, axpy, dot<32>, gram};
+const Int4Loops kAvx512Int4Loops = {candidate_errors<32>, scale_sums, int4_codes};
 
 }  // namespace slip

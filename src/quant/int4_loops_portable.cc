@@ -2,7 +2,6 @@
 
 namespace slip {
 
-const Int4Loops kPortableInt4Loops = {
-    candidate_errors<8>, scale_sums, int4_codes, axpy, dot<8>, gram};
+const Int4Loops kPortableInt4Loops = {candidate_errors<8>, scale_sums, int4_codes};
 
 }  // namespace slip

@@ -77,8 +77,6 @@ struct Best {
 
 }  // namespace
 
-int int4_code(float value, double scale) { return int(int4_code_of(value, scale)); }
-
 uint16_t best_int4_scale(std::span<const float> group) {
   static const Int4Loops& loops = int4_loops();
   check(!group.empty() && group.size() % 32 == 0, "best_int4_scale: groups of ", group.size());

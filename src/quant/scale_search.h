@@ -17,7 +17,4 @@ uint16_t best_int4_scale(std::span<const float> group);
 // The nearest f16 number, at least 1e-5 in magnitude: smaller scales would be mostly rounding.
 double int4_scale_as_stored(double scale);
 
-// -8 .. 7; the scale is not 0.
-int int4_code(float value, double scale);
-
 }  // namespace slip

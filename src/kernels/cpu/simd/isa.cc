@@ -1,6 +1,7 @@
 #include "kernels/cpu/simd/isa.h"
 
 #include "base/check.h"
+#include "base/cpu.h"
 
 namespace slip {
 
@@ -15,15 +16,8 @@ const char* name_of(Isa isa) {
 
 std::vector<Isa> available_isas() {
   std::vector<Isa> isas;
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("f16c");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
-                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
-  if (avx512) isas.push_back(Isa::avx512);
-  if (avx2) isas.push_back(Isa::avx2);
-#endif
+  if (cpu_has_avx512_vnni()) isas.push_back(Isa::avx512);
+  if (cpu_has_avx2()) isas.push_back(Isa::avx2);
   isas.push_back(Isa::portable);
   return isas;
 }

@@ -1,9 +1,9 @@
-#include "quant/int4_descent.h"
+#include "convert/int4_descent.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "quant/int4_loops.h"
+#include "convert/descent_loops.h"
 #include "quant/number_formats.h"
 #include "quant/scale_search.h"
 #include "quant/widen_row.h"
@@ -16,7 +16,7 @@ class RowDescent {
  public:
   RowDescent(const DescentGram& gram, int64_t group)
       : gram_(gram),
-        loops_(int4_loops()),
+        loops_(descent_loops()),
         inputs_(size_t(gram.inputs())),
         group_(size_t(group)),
         weights_(inputs_),
@@ -108,7 +108,7 @@ class RowDescent {
   float difference(size_t i) const { return codes_[i] * scales_[i / group_] - weights_[i]; }
 
   const DescentGram& gram_;
-  const Int4Loops& loops_;
+  const DescentLoops& loops_;
   size_t inputs_, group_;
   std::vector<float> weights_, codes_, slope_, moved_, scales_;
 };
@@ -117,7 +117,7 @@ class RowDescent {
 
 DescentGram::DescentGram(const Gram& gram, double damping)
     : inputs_(gram.inputs), products_(gram.products), factor_(gram.products.size()) {
-  const Int4Loops& loops = int4_loops();
+  const DescentLoops& loops = descent_loops();
   const auto inputs = size_t(inputs_);
   double sum = 0;
   for (size_t i = 0; i < inputs; ++i) sum += double(products_[i * inputs + i]);

@@ -1,0 +1,7 @@
+#include "convert/descent_loops.h"
+
+namespace slip {
+
+const DescentLoops kPortableDescentLoops = {axpy, dot<8>, gram};
+
+}  // namespace slip
