@@ -7,6 +7,7 @@
 #include "checkpoint/config_reader.h"
 #include "convert/gguf_entries.h"
 #include "convert/gguf_vocabulary.h"
+#include "models/qwen3_5/shapes.h"
 #include "quant/widen_row.h"
 #include "weights/checkpoint_source.h"
 #include "weights/synthetic_source.h"

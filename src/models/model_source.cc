@@ -2,6 +2,7 @@
 
 #include "checkpoint/config_reader.h"
 #include "models/gemma4/source.h"
+#include "models/qwen3_5/shapes.h"
 #include "models/qwen3_5/source.h"
 
 namespace slip {

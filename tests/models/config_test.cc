@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "models/qwen3_5/shapes.h"
 #include "tests/golden/golden_file.h"
 
 namespace slip::qwen3_5 {
@@ -205,7 +206,7 @@ TEST(Qwen35Config, RefusesMissingAndAbsurdValues) {
   expect_refused(nested(with(text_config(), "hidden_size", "2048")), {"text_config.hidden_size"});
 }
 
-// qwen35.md 1.4, with its names.
+// The formula of the YaRN paper, with its names.
 TEST(Qwen35Rope, FrequenciesFollowYarn) {
   const double theta = 1e7, factor = 4, original = 262144;
   JsonObject json = with_rope("rope_type", "yarn");

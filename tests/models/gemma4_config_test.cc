@@ -101,7 +101,7 @@ TEST(Gemma4Config, LayersReadTheLastOwnerOfTheirKind) {
   EXPECT_EQ(config.layers[15].mlp_width, 12288);
 }
 
-// gemma4.md, section 3.6: 64 of 256 pairs turn, by powers of the whole head.
+// 64 of 256 pairs turn, by powers of the whole head.
 TEST(Gemma4Config, FrequenciesOfFullLayers) {
   const Config config = read_config(e2b(), "config.json").value();
   const std::vector<float> full = rope_frequencies(config.kind(LayerKind::full));
@@ -135,6 +135,8 @@ TEST(Gemma4Config, RefusesWhatItDoesNotCompute) {
   expect_refused(with(e2b(), "num_kv_shared_layers", 35), {"num_kv_shared_layers", "35"});
   expect_refused(with(e2b(), "num_kv_shared_layers", 31), {"num_kv_shared_layers", "kind"});
   expect_refused(with(e2b(), "num_key_value_heads", 3), {"num_key_value_heads", "8", "3"});
+  expect_refused(with(e2b(), "num_attention_heads", 256), {"num_attention_heads", "128", "256"});
+  expect_refused(with(e2b(), "head_dim", 33), {"head_dim", "even", "33"});
   expect_refused(with(e2b(), "vocab_size_per_layer_input", 1000), {"per_layer_input", "1000"});
   expect_refused(with(e2b(), "layer_types", JsonArray{"sliding_attention"}), {"35", "1"});
   expect_refused(with(e2b(), "per_layer_config", JsonObject{{"35", JsonObject{}}}),
@@ -196,8 +198,7 @@ Millions count(const ModelPlan& plan) {
   return sum;
 }
 
-// gemma4.md, section 8: what a token reads, the table of per-layer embeddings aside; section 1.3:
-// the drafters.
+// In millions: what a token reads, the table of per-layer embeddings, experts, the drafter.
 TEST(Gemma4Shapes, ParametersAddUpToThePublishedTotals) {
   struct Published {
     const char* name;
@@ -216,7 +217,7 @@ TEST(Gemma4Shapes, ParametersAddUpToThePublishedTotals) {
   }
 }
 
-// gemma4.md, section 8: bytes of keys and values of a position in full layers, bf16.
+// Bytes of keys and values of a position in full layers, bf16.
 TEST(Gemma4Shapes, KeysOfAPosition) {
   const std::pair<const char*, uint64_t> published[] = {{"gemma-4-e2b", 6144},
                                                         {"gemma-4-e4b", 16384},

@@ -19,13 +19,13 @@ double billions(const ModelPlan& plan) {
   return double(parameters) / 1e9;
 }
 
-// qwen35.md, section 0.
+// Billions, of the text model alone.
 TEST(Shapes, ParametersAddUpToThePublishedTotals) {
   EXPECT_NEAR(billions(plan_of("qwen3.5-122b-a10b", false)), 122.1115, 5e-5);
   EXPECT_NEAR(billions(plan_of("qwen3.5-35b-a3b", false)), 34.6606, 5e-5);
 }
 
-// qwen35.md, section 2.3: tensors of the text model where the experts of a layer are two tensors.
+// Tensors of the text model, where the experts of a layer are two tensors.
 TEST(Shapes, TensorsAreAsManyAsThePublishedFilesHold) {
   const auto tensors = [](const std::string& shape) {
     const ModelPlan plan = plan_of(shape, false);

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace slip {
+namespace {
+
+constexpr int64_t kMaxHeadsPerKey = 128;  // what kernels are made for
+
+}  // namespace
 
 void read_sizes(ConfigReader& text, int64_t usual_context, TextConfig& config) {
   config.vocabulary = text.require_int("vocab_size", 1, kMaxDim);
@@ -41,6 +46,15 @@ ExpertsConfig read_experts(ConfigReader& text, const char* top_k_key) {
   experts.top_k = text.require_int(top_k_key, 1, experts.experts);
   experts.width = text.require_int("moe_intermediate_size", 1, kMaxDim);
   return experts;
+}
+
+void check_heads(ConfigReader& text, int64_t q_heads, int64_t kv_heads) {
+  if (q_heads % kv_heads != 0)
+    text.fail("num_key_value_heads",
+              cat("must divide num_attention_heads (", q_heads, "), found ", kv_heads));
+  if (q_heads / kv_heads > kMaxHeadsPerKey)
+    text.fail("num_attention_heads", cat("at most ", kMaxHeadsPerKey, " per key head, found ",
+                                         q_heads, " for ", kv_heads));
 }
 
 void check_rope(ConfigReader& rope, double theta, double share) {

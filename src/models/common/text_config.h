@@ -13,6 +13,9 @@ namespace slip {
 // Sizes beyond this are not models; they would only overflow a product somewhere.
 inline constexpr int64_t kMaxDim = int64_t{1} << 24;
 
+// The largest heads that kernels are made for.
+inline constexpr int64_t kMaxHeadDim = 1024;
+
 struct ExpertsConfig {
   int64_t experts, top_k;
   int64_t width;
@@ -41,6 +44,9 @@ std::vector<bool> read_full_layers(ConfigReader& text, const char* other, int64_
 
 // Experts, how many of them a token meets, and their width.
 ExpertsConfig read_experts(ConfigReader& text, const char* top_k_key);
+
+// Refuses numbers of heads that attention cannot share keys among.
+void check_heads(ConfigReader& text, int64_t q_heads, int64_t kv_heads);
 
 // Refuses rotations that are none. `share` is that of the dimensions that turn.
 void check_rope(ConfigReader& rope, double theta, double share);

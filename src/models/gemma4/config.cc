@@ -9,8 +9,6 @@
 namespace slip::gemma4 {
 namespace {
 
-constexpr int64_t kMaxHeadDim = 1024;
-
 bool is_text_type(const std::string& type) {
   return type == "gemma4_text" || type == "gemma4_unified_text";
 }
@@ -96,10 +94,8 @@ void read_kinds(ConfigReader& text, const std::vector<LayerKind>& layers, Config
   for (const LayerKind which : kKinds) {
     KindConfig& kind = config.kinds[size_t(which)];
     read_rope(text, which, kind);
-    if (config.q_heads % kind.kv_heads != 0 || kind.head_dim % 2 != 0)
-      text.fail("num_key_value_heads",
-                cat("must divide num_attention_heads (", config.q_heads, "), found ", kind.kv_heads,
-                    ", and heads must be of even size, found ", kind.head_dim));
+    check_heads(text, config.q_heads, kind.kv_heads);
+    if (kind.head_dim % 2 != 0) text.fail("head_dim", cat("must be even, found ", kind.head_dim));
   }
 }
 
@@ -114,13 +110,18 @@ bool handles_model_type(const std::string& model_type) {
          model_type == "gemma4_unified";
 }
 
+std::optional<int64_t> last_owner(const Config& config, LayerKind kind) {
+  for (int64_t layer = config.owners - 1; layer >= 0; --layer)
+    if (config.layers[size_t(layer)].kind == kind) return layer;
+  return std::nullopt;
+}
+
 bool share_keys(Config& config, int64_t shared) {
   config.owners = int64_t(config.layers.size()) - shared;
   for (auto i = size_t(config.owners); i < config.layers.size(); ++i) {
-    int64_t owner = config.owners - 1;
-    while (owner >= 0 && config.layers[size_t(owner)].kind != config.layers[i].kind) --owner;
-    if (owner < 0) return false;
-    config.layers[i].keys_of = owner;
+    const std::optional<int64_t> owner = last_owner(config, config.layers[i].kind);
+    if (!owner) return false;
+    config.layers[i].keys_of = *owner;
   }
   return true;
 }

@@ -66,6 +66,9 @@ bool handles_model_type(const std::string& model_type);
 // Of all head_dim / 2 pairs.
 std::vector<float> rope_frequencies(const KindConfig& kind);
 
+// The last layer of this kind that has keys of its own.
+std::optional<int64_t> last_owner(const Config& config, LayerKind kind);
+
 // Gives each layer the layer whose keys it reads: the last `shared` ones those of the last owner of
 // their kind. False if one finds no owner.
 bool share_keys(Config& config, int64_t shared);

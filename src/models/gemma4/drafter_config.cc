@@ -43,10 +43,9 @@ Status attach(DrafterConfig& drafter, const Config& target) {
     if (its.head_dim != models.head_dim)
       return differs("heads of size", its.head_dim, models.head_dim);
     if (its.window != models.window) return differs("window", its.window, models.window);
-    layer.keys_of = target.owners - 1;
-    while (layer.keys_of >= 0 && target.layers[size_t(layer.keys_of)].kind != layer.kind)
-      --layer.keys_of;
-    if (layer.keys_of < 0) return error("the model has no layer whose keys the drafter could read");
+    const std::optional<int64_t> owner = last_owner(target, layer.kind);
+    if (!owner) return error("the model has no layer whose keys the drafter could read");
+    layer.keys_of = *owner;
   }
   return {};
 }

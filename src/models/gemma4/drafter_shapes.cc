@@ -7,13 +7,15 @@ namespace {
 
 struct Published {
   const char* model;
-  int64_t hidden, width, q_heads, clusters;
+  int64_t hidden, width, q_heads, clusters = 0;
 };
 
 constexpr Published kPublished[] = {
-    {"gemma-4-e2b", 256, 2048, 4, 2048}, {"gemma-4-e4b", 256, 2048, 4, 2048},
-    {"gemma-4-12b", 1024, 8192, 16, 0},  {"gemma-4-26b-a4b", 1024, 8192, 16, 0},
-    {"gemma-4-31b", 1024, 8192, 32, 0},
+    {.model = "gemma-4-e2b", .hidden = 256, .width = 2048, .q_heads = 4, .clusters = 2048},
+    {.model = "gemma-4-e4b", .hidden = 256, .width = 2048, .q_heads = 4, .clusters = 2048},
+    {.model = "gemma-4-12b", .hidden = 1024, .width = 8192, .q_heads = 16},
+    {.model = "gemma-4-26b-a4b", .hidden = 1024, .width = 8192, .q_heads = 16},
+    {.model = "gemma-4-31b", .hidden = 1024, .width = 8192, .q_heads = 32},
 };
 
 }  // namespace

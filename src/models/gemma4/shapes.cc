@@ -7,20 +7,65 @@ namespace {
 
 struct Published {
   const char* name;
-  int64_t hidden, layers, period, q_heads;
-  int64_t sliding_kv_heads, full_kv_heads;
-  int64_t width, window, context;
-  int64_t shared;  // layers without keys of their own
-  bool double_wide, per_layer_embeddings, values_are_keys;
-  int64_t experts;
+  int64_t hidden, layers;
+  int64_t period = 6;  // of layers, the last of which is a full one
+  int64_t q_heads, sliding_kv_heads, full_kv_heads;
+  int64_t width, window = 1024, context = 262144;
+  int64_t shared = 0;  // layers without keys of their own
+  bool double_wide = false, per_layer_embeddings = false, values_are_keys = false;
+  int64_t experts = 0;
 };
 
 constexpr Published kPublished[] = {
-    {"gemma-4-e2b", 1536, 35, 5, 8, 1, 1, 6144, 512, 131072, 20, true, true, false, 0},
-    {"gemma-4-e4b", 2560, 42, 6, 8, 2, 2, 10240, 512, 131072, 18, false, true, false, 0},
-    {"gemma-4-12b", 3840, 48, 6, 16, 8, 1, 15360, 1024, 262144, 0, false, false, true, 0},
-    {"gemma-4-26b-a4b", 2816, 30, 6, 16, 8, 2, 2112, 1024, 262144, 0, false, false, true, 128},
-    {"gemma-4-31b", 5376, 60, 6, 32, 16, 4, 21504, 1024, 262144, 0, false, false, true, 0},
+    {.name = "gemma-4-e2b",
+     .hidden = 1536,
+     .layers = 35,
+     .period = 5,
+     .q_heads = 8,
+     .sliding_kv_heads = 1,
+     .full_kv_heads = 1,
+     .width = 6144,
+     .window = 512,
+     .context = 131072,
+     .shared = 20,
+     .double_wide = true,
+     .per_layer_embeddings = true},
+    {.name = "gemma-4-e4b",
+     .hidden = 2560,
+     .layers = 42,
+     .q_heads = 8,
+     .sliding_kv_heads = 2,
+     .full_kv_heads = 2,
+     .width = 10240,
+     .window = 512,
+     .context = 131072,
+     .shared = 18,
+     .per_layer_embeddings = true},
+    {.name = "gemma-4-12b",
+     .hidden = 3840,
+     .layers = 48,
+     .q_heads = 16,
+     .sliding_kv_heads = 8,
+     .full_kv_heads = 1,
+     .width = 15360,
+     .values_are_keys = true},
+    {.name = "gemma-4-26b-a4b",
+     .hidden = 2816,
+     .layers = 30,
+     .q_heads = 16,
+     .sliding_kv_heads = 8,
+     .full_kv_heads = 2,
+     .width = 2112,
+     .values_are_keys = true,
+     .experts = 128},
+    {.name = "gemma-4-31b",
+     .hidden = 5376,
+     .layers = 60,
+     .q_heads = 32,
+     .sliding_kv_heads = 16,
+     .full_kv_heads = 4,
+     .width = 21504,
+     .values_are_keys = true},
 };
 
 Config target_config(const Published& shape) {
@@ -47,7 +92,8 @@ Config target_config(const Published& shape) {
     config.ple_width = 256;
     config.ple_vocabulary = config.vocabulary;
   }
-  if (shape.experts > 0) config.experts = ExpertsConfig{shape.experts, 8, 704};
+  if (shape.experts > 0)
+    config.experts = ExpertsConfig{.experts = shape.experts, .top_k = 8, .width = 704};
   for (int64_t i = 0; i < shape.layers; ++i) {
     const bool doubled = shape.double_wide && i >= shape.layers - shape.shared;
     config.layers.push_back({(i + 1) % shape.period == 0 ? LayerKind::full : LayerKind::sliding,

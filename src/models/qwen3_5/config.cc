@@ -7,17 +7,7 @@
 namespace slip::qwen3_5 {
 namespace {
 
-// What kernels are made for.
-constexpr int64_t kMaxHeadDim = 1024;
-constexpr int64_t kMaxDeltaKeyDim = 512;
-constexpr int64_t kMaxHeadsPerKey = 128;
-
-std::vector<LayerKind> periodic_layers(int64_t count, int64_t interval) {
-  std::vector<LayerKind> layers;
-  for (int64_t i = 0; i < count; ++i)
-    layers.push_back((i + 1) % interval == 0 ? LayerKind::attention : LayerKind::delta_net);
-  return layers;
-}
+constexpr int64_t kMaxDeltaKeyDim = 512;  // what kernels are made for
 
 std::vector<LayerKind> read_layers(ConfigReader& text) {
   const int64_t interval = text.int_or("full_attention_interval", 4, 1, 4096);
@@ -34,12 +24,7 @@ AttentionConfig read_attention(ConfigReader& text, double rotary_factor) {
   attention.head_dim = text.int_or("head_dim", 256, 2, kMaxHeadDim);
   if (text.failed()) return attention;  // the factor may be anything
   attention.rotary_dims = int64_t(double(attention.head_dim) * rotary_factor);
-  if (attention.q_heads % attention.kv_heads != 0)
-    text.fail("num_key_value_heads", cat("must divide num_attention_heads (", attention.q_heads,
-                                         "), found ", attention.kv_heads));
-  if (attention.q_heads / attention.kv_heads > kMaxHeadsPerKey)
-    text.fail("num_attention_heads", cat("at most ", kMaxHeadsPerKey, " per key head, found ",
-                                         attention.q_heads, " for ", attention.kv_heads));
+  check_heads(text, attention.q_heads, attention.kv_heads);
   if (attention.rotary_dims % 2 != 0 || attention.rotary_dims < 2 ||
       attention.rotary_dims > attention.head_dim)
     text.fail("head_dim", cat("with partial_rotary_factor ", rotary_factor, " gives ",
@@ -137,86 +122,6 @@ Result<Config> read_config(const JsonObject& json, const std::string& source) {
   if (gate != "silu" && gate != "swish")
     text.fail("output_gate_type", cat("expected \"silu\", found \"", gate, "\""));
   return root.finish(config);
-}
-
-namespace {
-
-// No published model: small enough to read a whole context of 262,144 tokens on a desk.
-Config nano_shape() {
-  Config config;
-  config.family = "qwen3_5";
-  config.vocabulary = 4096;
-  config.max_context = 262144;
-  config.eps = 1e-6f;
-  config.mtp_layers = 1;
-  config.rope.theta = 1e7;
-  config.hidden = 256;
-  config.mlp_width = 512;
-  config.layers = periodic_layers(4, 4);
-  config.attention = {.q_heads = 4, .kv_heads = 1, .head_dim = 64, .rotary_dims = 16};
-  config.delta_net = {
-      .key_heads = 2, .value_heads = 4, .key_dim = 64, .value_dim = 64, .conv_width = 4};
-  return config;
-}
-
-}  // namespace
-
-std::optional<Config> shape_by_name(const std::string& name) {
-  struct DenseShape {
-    const char* name;
-    int64_t hidden, width, layers, q_heads, kv_heads, value_heads;
-    bool tied;
-  };
-  constexpr DenseShape kDense[] = {
-      {"qwen3.5-0.8b", 1024, 3584, 24, 8, 2, 16, true},
-      {"qwen3.5-2b", 2048, 6144, 24, 8, 2, 16, true},
-      {"qwen3.5-4b", 2560, 9216, 32, 16, 4, 32, true},
-      {"qwen3.5-9b", 4096, 12288, 32, 16, 4, 32, false},
-      {"qwen3.5-27b", 5120, 17408, 64, 24, 4, 48, false},
-  };
-  struct MoeShape {
-    const char* name;
-    int64_t hidden, width, layers, q_heads, value_heads, experts, top_k;
-  };
-  constexpr MoeShape kMoe[] = {
-      {"qwen3.5-35b-a3b", 2048, 512, 40, 16, 32, 256, 8},
-      {"qwen3.5-122b-a10b", 3072, 1024, 48, 32, 64, 256, 8},
-      {"qwen3.5-397b-a17b", 4096, 1024, 60, 32, 64, 512, 10},
-  };
-  if (name == "qwen3.5-nano") return nano_shape();
-  Config config;
-  config.vocabulary = 248320;
-  config.max_context = 262144;
-  config.eps = 1e-6f;
-  config.mtp_layers = 1;
-  config.rope.theta = 1e7;
-  const auto finish = [&](int64_t hidden, int64_t layers, int64_t q_heads, int64_t kv_heads,
-                          int64_t value_heads) {
-    config.hidden = hidden;
-    config.layers = periodic_layers(layers, 4);
-    config.attention = {q_heads, kv_heads, 256, 64};
-    config.delta_net = {16, value_heads, 128, 128, 4};
-    return config;
-  };
-  for (const DenseShape& shape : kDense) {
-    if (name != shape.name) continue;
-    config.family = "qwen3_5";
-    config.tied_head = shape.tied;
-    config.mlp_width = shape.width;
-    return finish(shape.hidden, shape.layers, shape.q_heads, shape.kv_heads, shape.value_heads);
-  }
-  for (const MoeShape& shape : kMoe) {
-    if (name != shape.name) continue;
-    config.family = "qwen3_5_moe";
-    config.experts = ExpertsConfig{shape.experts, shape.top_k, shape.width, shape.width};
-    return finish(shape.hidden, shape.layers, shape.q_heads, 2, shape.value_heads);
-  }
-  return std::nullopt;
-}
-
-std::vector<std::string> shape_names() {
-  return {"qwen3.5-nano", "qwen3.5-0.8b",    "qwen3.5-2b",        "qwen3.5-4b",       "qwen3.5-9b",
-          "qwen3.5-27b",  "qwen3.5-35b-a3b", "qwen3.5-122b-a10b", "qwen3.5-397b-a17b"};
 }
 
 std::vector<float> rope_frequencies(const Config& config) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,10 +49,6 @@ Result<Config> read_config(const JsonObject& json, const std::string& source);
 
 // Whether this family handles the file's model_type.
 bool handles_model_type(const std::string& model_type);
-
-// Published shapes by name ("qwen3.5-35b-a3b"), for synthetic weights.
-std::optional<Config> shape_by_name(const std::string& name);
-std::vector<std::string> shape_names();
 
 // Rotation frequencies of the rotary pairs and the factor on cos and sin (YaRN).
 std::vector<float> rope_frequencies(const Config& config);

@@ -15,8 +15,12 @@ PagedKvSpec kv_spec(const Config& config) {
 
 RecurrentSpec recurrent_spec(const Config& config) {
   const DeltaNetConfig& delta = config.delta_net;
-  return {delta.key_heads, delta.value_heads,    delta.key_dim,
-          delta.value_dim, delta.conv_width - 1, delta.conv_channels()};
+  return {.key_heads = delta.key_heads,
+          .value_heads = delta.value_heads,
+          .key_dim = delta.key_dim,
+          .value_dim = delta.value_dim,
+          .conv_tail = delta.conv_width - 1,
+          .conv_channels = delta.conv_channels()};
 }
 
 }  // namespace
