@@ -60,7 +60,8 @@ Result<std::vector<int32_t>> choose_draft_tokens(const fs::path& folder, int64_t
                                                  int64_t count) {
   if (count >= vocabulary) return std::vector<int32_t>{};
   const fs::path ranking = folder / "draft_tokens.json";
-  if (fs::exists(ranking)) {
+  std::error_code absent;
+  if (fs::exists(ranking, absent)) {
     SLIP_TRY(std::vector<int32_t> ids, read_ranking(ranking, vocabulary));
     ids.resize(std::min(ids.size(), size_t(count)));
     std::ranges::sort(ids);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 
+#include "base/check.h"
 #include "kernels/ops.h"
 
 namespace slip {
@@ -19,6 +21,7 @@ inline StepKey step_key(const void* owner, PassKind kind, int64_t rows,
               .rows = rows,
               .outputs = int64_t(outputs.size()),
               .first_output = outputs.empty() ? 0 : outputs.front()};
+  check(buffers.size() <= std::size(key.buffers), "a pass with ", buffers.size(), " buffers");
   std::copy(buffers.begin(), buffers.end(), key.buffers);
   return key;
 }

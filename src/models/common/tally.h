@@ -42,7 +42,7 @@ class Tally {
  private:
   double rows_;
   int64_t context_;
-  const KvRecipe& kv_;
+  KvRecipe kv_;
   double bytes_ = 0, cache_ = 0, integers_ = 0, floats_ = 0;
 };
 

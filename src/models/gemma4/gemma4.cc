@@ -105,14 +105,17 @@ void Gemma4::run_rest(const Step& step, const Pass& pass) {
   if (outputs.count == 0) return;
   const bool every_row =
       outputs.count == pass.rows || pass.cache.coded() || ops_.records(pass.rows);
-  if (!every_row) narrow(step.spans, outputs, output_spans_);
-  const Pass few{
-      config_,       ops_,         pass.cache, activations_, every_row ? step.spans : output_spans_,
-      outputs.first, outputs.count};
-  run_layers(weights_.layers, size_t(config_.owners), weights_.layers.size(),
-             every_row ? pass : few);
+  const auto run = [&](const Pass& rows) {
+    run_layers(weights_.layers, size_t(config_.owners), weights_.layers.size(), rows);
+  };
+  if (every_row) {
+    run(pass);
+  } else {
+    narrow(step.spans, outputs, output_spans_);
+    run({config_, ops_, pass.cache, activations_, output_spans_, outputs.first, outputs.count});
+  }
   const View normed = step.hidden.empty() ? activations_.normed.view : step.hidden;
-  ops_.rms_norm({.x = few.of(activations_.residual),
+  ops_.rms_norm({.x = activations_.residual.view.slice(outputs.first, outputs.count),
                  .scale = weights_.final_scale,
                  .out = normed.slice(outputs.first, outputs.count),
                  .eps = config_.eps});

@@ -1,4 +1,4 @@
-// The MTP layer: qwen35.md calls it multi-token prediction. It drafts; it never decides.
+// The MTP layer (multi-token prediction). It drafts; it never decides.
 #include "models/common/head.h"
 #include "models/common/step_key.h"
 #include "models/qwen3_5/forward.h"
