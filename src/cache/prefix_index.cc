@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <random>
 
+#include "base/split_mix.h"
+
 namespace slip {
 namespace {
 
 // One round of splitmix64 over what came before and what comes now. Entries are compared token by
 // token, so that a collision costs time and nothing else.
-uint64_t chain(uint64_t before, uint64_t now) {
-  uint64_t x = (before ^ now) + 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+uint64_t chain(uint64_t before, uint64_t now) { return split_mix((before ^ now) + kSplitMixStep); }
 
 constexpr uint64_t kCut = ~uint64_t{0};  // no token
 

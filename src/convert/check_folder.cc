@@ -98,8 +98,7 @@ Status check_tensor(const StoredTensor& tensor) {
     return error("value ", *bad, " is infinite or NaN, expected finite numbers");
   if (tensor.type == StoredType::f8_e4m3)
     return check_fp8_codes(tensor.data, std::max<int64_t>(tensor.shape.back(), 1));
-  if (tensor.name.ends_with(".qzeros"))
-    if (const auto zeros = symmetric_zeros(tensor.data); !zeros.ok()) return zeros.failure();
+  if (tensor.name.ends_with(".qzeros")) return check_symmetric_zeros(tensor.data);
   return {};
 }
 

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/split_mix.h"
+
 namespace slip {
 namespace {
 
-// splitmix64: a good 64-bit hash of a counter, so that draws need no state.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+// A hash of a counter, so that draws need no state.
+uint64_t mix(uint64_t counter) { return split_mix(counter + kSplitMixStep); }
 
 // A damaged model gives logits that are no numbers; sorting needs an order.
 float ordered(float logit) { return std::isnan(logit) ? -INFINITY : logit; }

@@ -13,12 +13,6 @@
 
 namespace slip {
 
-// What a nibble of qzeros means. Codes of a symmetric weight are the same under both.
-enum class GptqZeros : uint8_t {
-  v1,  // stores the zero point minus one: 7 for symmetric weights
-  v2,  // stores the zero point: 8 for symmetric weights
-};
-
 // Bytes as they lie in the file; no alignment needed.
 struct GptqTensors {
   std::span<const std::byte> qweight;
@@ -26,9 +20,10 @@ struct GptqTensors {
   std::span<const std::byte> qzeros;
 };
 
-// The convention of a symmetric weight, found from the words. Anything else is refused: with
-// asymmetric zero points v1 files are ambiguous (a stored -1 borrows from its neighbour).
-Result<GptqZeros> symmetric_zeros(std::span<const std::byte> qzeros);
+// Refuses all but symmetric weights, whose codes are the same whether a file stores the zero point
+// minus one (v1: 7) or as it is (v2: 8). Asymmetric ones are ambiguous in v1: a stored -1 borrows
+// from its neighbour.
+Status check_symmetric_zeros(std::span<const std::byte> qzeros);
 
 // g_idx i32 [in] names the group of each input; only the trivial i / group is supported, because
 // any other order ("act order", desc_act) would have to permute the activations.

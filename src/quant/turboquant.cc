@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/split_mix.h"
 #include "quant/number_formats.h"
 
 namespace slip {
@@ -13,17 +14,11 @@ namespace {
 // Shorter vectors are zero: their scale would not survive the division.
 constexpr double kShortest = 1e-20;
 
-// SplitMix64: a sign must be the same on every machine, for as long as caches are kept.
-constexpr uint64_t split_mix(uint64_t state) {
-  state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9;
-  state = (state ^ (state >> 27)) * 0x94D049BB133111EB;
-  return state ^ (state >> 31);
-}
-
+// A sign must be the same on every machine, for as long as caches are kept.
 constexpr auto make_signs(uint64_t seed) {
   std::array<float, size_t(kMaxTurboDim)> signs{};
   for (float& sign : signs) {
-    seed += 0x9E3779B97F4A7C15;
+    seed += kSplitMixStep;
     sign = split_mix(seed) >> 63 ? -1.0f : 1.0f;
   }
   return signs;

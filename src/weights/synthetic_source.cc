@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/split_mix.h"
 #include "quant/number_formats.h"
 
 namespace slip {
@@ -14,7 +15,7 @@ class Noise {
   explicit Noise(const std::string& name) : Noise(name, 0) {}
   // A stream for each row, so that rows may be asked for one by one.
   Noise(const std::string& name, int64_t row)
-      : state_(mix(std::hash<std::string>{}(name) + uint64_t(row)) | 1) {}
+      : state_(split_mix(std::hash<std::string>{}(name) + uint64_t(row)) | 1) {}
 
   uint64_t next() {
     state_ ^= state_ << 13;
@@ -26,13 +27,6 @@ class Noise {
   float signed_unit() { return float(int64_t(next()) >> 40) * 0x1p-23f; }
 
  private:
-  // Neighbouring numbers become unrelated ones (the finaliser of splitmix64).
-  static uint64_t mix(uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-  }
-
   uint64_t state_;
 };
 
