@@ -19,14 +19,14 @@ class KvTail {
   KvTail(const Span& span, int64_t page_len)
       : page_len_(page_len),
         start_(span.start),
-        first_page_(page_of(span.start)),
-        last_page_(page_of(span.start + span.rows)) {
+        first_page_(page_start(span.start)),
+        last_page_(page_start(span.start + span.rows)) {
     check(!span.record || span.rows <= page_len, span.rows,
           " rows that may be rejected, pages have ", page_len);
   }
 
   // First position of the page that `position` lies in.
-  int64_t page_of(int64_t position) const { return position - position % page_len_; }
+  int64_t page_start(int64_t position) const { return position - position % page_len_; }
 
   // The page that the span starts in, and the one that the row after the span will lie in. Those
   // from the first to before the last are complete.

@@ -64,10 +64,12 @@ struct TwoCaches {
 
   // Returns the queries for attention.
   Guarded store_rows_of(Ops& ops, const KvRows& rows, const Span& span) {
-    Guarded q = store(ops, rows, ours, {&span, 1});
+    Guarded q = store(ops, rows, ours.views(), {&span, 1});
     const KvPages kv = right.views();
-    store_rows({kv.recipe.keys, kv.keys, kv.key_scales, kv.key_tail, rows.k}, span);
-    store_rows({kv.recipe.values, kv.values, kv.value_scales, kv.value_tail, rows.v}, span);
+    store_rows({KvSide::keys, kv.recipe.keys, kv.keys, kv.key_scales, kv.key_tail, rows.k}, span);
+    store_rows(
+        {KvSide::values, kv.recipe.values, kv.values, kv.value_scales, kv.value_tail, rows.v},
+        span);
     return q;
   }
 
@@ -176,8 +178,8 @@ TEST_P(KvCodesEqual, RowsAreLeftAsTheTailHoldsThem) {
   KvRows ours(shape, 100), right(shape, 100);
   for (KvRows* rows : {&ours, &right}) rows->copy(0, inputs, 0, 100);
   const KvStorage our_storage(kDefault, shape, 2), right_storage(kDefault, shape, 2);
-  store(ops(), ours, our_storage, {&span, 1});
-  store(*make_ref_ops(), right, right_storage, {&span, 1});
+  store(ops(), ours, our_storage.views(), {&span, 1});
+  store(*make_ref_ops(), right, right_storage.views(), {&span, 1});
   expect_close(ours.k.values(), right.k.values(), 2 * unit_roundoff<7>, 1e-6, "keys");
   expect_close(ours.v.values(), right.v.values(), 2 * unit_roundoff<7>, 1e-6, "values");
   for (const Guarded* rows : {&ours.k, &ours.v})

@@ -104,7 +104,7 @@ struct KvStorage {
 };
 
 // Stores rows; with a coded recipe they are left rotated. Returns the queries for attention.
-inline Guarded store(Ops& ops, const KvRows& rows, const KvStorage& storage,
+inline Guarded store(Ops& ops, const KvRows& rows, const KvPages& pages,
                      std::span<const Span> spans) {
   const Guarded ones = constant_tensor({rows.shape.head_dim}, 1);
   Guarded q(rows.q.view().shape);
@@ -117,7 +117,7 @@ inline Guarded store(Ops& ops, const KvRows& rows, const KvStorage& storage,
                         .cos = rows.cos,
                         .sin = rows.sin,
                         .out_q = q,
-                        .kv = storage.views(),
+                        .kv = pages,
                         .spans = spans});
   return q;
 }
@@ -125,7 +125,7 @@ inline Guarded store(Ops& ops, const KvRows& rows, const KvStorage& storage,
 // Stores rows and attends. Returns attention's output.
 inline Guarded run_step(Ops& ops, const KvRows& rows, const KvStorage& storage,
                         std::span<const Span> spans) {
-  const Guarded q = store(ops, rows, storage, spans);
+  const Guarded q = store(ops, rows, storage.views(), spans);
   Guarded out(q.view().shape);
   ops.attention({.q = q,
                  .kv = storage.views(),
@@ -157,7 +157,7 @@ class KvSequence {
     KvRows step(inputs_.shape, rows);
     step.copy(0, inputs_, length_, rows);
     const Span span = next_span(rows);
-    store(ops_, step, storage_, {&span, 1});
+    store(ops_, step, storage_.views(), {&span, 1});
     length_ += rows;
   }
 

@@ -29,7 +29,7 @@ TEST(RefKvCodes, VectorsKeepToTheirBits) {
     const Guarded codes({kPages, 1, kPageLen * kDim * bits_of(codec) / 8}, DType::u8);
     const Guarded scales({kPages, 1, kPageLen}, DType::bf16);
     const Guarded tail({1, 1, 2 * kPageLen, kDim}, DType::bf16);
-    const CodedKv kv{codec, codes, scales, tail, {}};
+    const CodedSide kv{KvSide::keys, codec, codes, scales, tail, {}};
     Rng rng(1);
     const Guarded x = random_tensor({kPages * kPageLen, kDim}, rng);
     for (const int64_t vector : {5, 0, 7, 6, 4, 1, 3, 2})

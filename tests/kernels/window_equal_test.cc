@@ -49,19 +49,7 @@ class WindowEqual : public OpsTest {
 
   void run(Ops& on, const KvRows& rows, const KvPages& pages, int64_t window, const Span& span,
            const View& out) {
-    const Guarded ones = constant_tensor({rows.shape.head_dim}, 1);
-    Guarded q(rows.q.view().shape);
-    on.rotate_and_store({.q = rows.q,
-                         .k = rows.k,
-                         .v = rows.v,
-                         .q_scale = ones,
-                         .k_scale = ones,
-                         .eps = 1e-6f,
-                         .cos = rows.cos,
-                         .sin = rows.sin,
-                         .out_q = q,
-                         .kv = pages,
-                         .spans = {&span, 1}});
+    const Guarded q = store(on, rows, pages, {&span, 1});
     on.attention(
         {.q = q, .kv = pages, .out = out, .scale = 0.3f, .spans = {&span, 1}, .window = window});
   }

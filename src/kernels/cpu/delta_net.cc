@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/cpu/cpu_ops_impl.h"
+#include "kernels/delta_record.h"
 
 namespace slip {
 namespace {
@@ -30,24 +31,6 @@ struct DeltaScratch {
         beta(alpha + kDeltaRows),
         key_query(beta + kDeltaRows) {}
 };
-
-// One side of a sequence's record from row `row` on, at one value head and its key head.
-struct RecordRows {
-  float* keys;    // row stride key_heads * key_dim
-  float* deltas;  // row stride value_heads * value_dim
-  float* decays;  // row stride value_heads
-};
-
-RecordRows record_rows(const DeltaNetArgs& args, const Span& span, int32_t side, int64_t row,
-                       int64_t head) {
-  const int64_t value_heads = args.state.shape[1];
-  const int64_t key_dim = args.state.shape[2], value_dim = args.state.shape[3];
-  const int64_t key_head = head / (value_heads / args.key_heads);
-  row += (2 * span.state_slot + side) * args.record.keys.shape[1];
-  return {.keys = args.record.keys.f32() + (row * args.key_heads + key_head) * key_dim,
-          .deltas = args.record.deltas.f32() + (row * value_heads + head) * value_dim,
-          .decays = args.record.decays.f32() + row * value_heads + head};
-}
 
 }  // namespace
 
@@ -79,13 +62,13 @@ void CpuOps::delta_net(const DeltaNetArgs& args) {
 
   const auto replay = [&](const Span& span, int64_t head, int64_t column) -> DeltaUpdates {
     if (span.replay == 0) return {};
-    const RecordRows recorded = record_rows(args, span, 1 - span.record_side, 0, head);
+    const RecordedRow recorded = recorded_row(args, span, 1 - span.record_side, 0, head);
     return {.rows = span.replay,
-            .k = recorded.keys,
+            .k = recorded.key,
             .k_stride = key_size,
-            .delta = recorded.deltas + column,
+            .delta = recorded.delta + column,
             .delta_stride = value_size,
-            .alpha = recorded.decays,
+            .alpha = recorded.decay,
             .alpha_stride = value_heads};
   };
 
@@ -100,13 +83,13 @@ void CpuOps::delta_net(const DeltaNetArgs& args) {
 
       float* deltas = nullptr;
       if (span.record && rows > 0) {
-        const RecordRows record = record_rows(args, span, span.record_side, begin, head);
-        deltas = record.deltas + column;
+        const RecordedRow record = recorded_row(args, span, span.record_side, begin, head);
+        deltas = record.delta + column;
         // Strips share decays, and value heads keys; the first of them writes.
         for (int64_t r = 0; r < rows && strip == 0; ++r) {
-          record.decays[r * value_heads] = scratch.alpha[r];
+          record.decay[r * value_heads] = scratch.alpha[r];
           if (head % repeat == 0)
-            std::copy_n(scratch.k + r * key_dim, key_dim, record.keys + r * key_size);
+            std::copy_n(scratch.k + r * key_dim, key_dim, record.key + r * key_size);
         }
       }
 

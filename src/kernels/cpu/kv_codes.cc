@@ -19,11 +19,6 @@ bool completes_beginning(const KvTail& tail, const Span& span, int64_t position,
   return span.start > tail.first_page() && position < tail.first_page() + page_len;
 }
 
-int64_t vector_of(const CodedSide& kv, const Span& span, int64_t position, int64_t head) {
-  const int64_t page = span.pages[size_t(position / kv.page_len())];
-  return (page * kv.kv_heads() + head) * kv.page_len() + position % kv.page_len();
-}
-
 uint16_t* page_words(const CodedSide& kv, const Span& span, int64_t position, int64_t head) {
   const int64_t page = span.pages[size_t(position / kv.page_len())];
   const int64_t bytes = kv.codes.shape[2];
@@ -169,7 +164,7 @@ void encode_page(const CodedSide& kv, const Span& span, int64_t position, int64_
   check(int64_t(scratch.size()) >= encode_scratch_values(dim), "encode_page: scratch");
   auto* codes = reinterpret_cast<uint8_t*>(scratch.data());
   uint8_t* ordered = codes + values;
-  uint16_t* scales = kv.scales.as<uint16_t>(DType::bf16) + vector_of(kv, span, position, head);
+  uint16_t* scales = kv.scales.as<uint16_t>(DType::bf16) + kv.vector_at(span, position, head);
   for (int64_t i = 0; i < kv.page_len(); ++i) {
     const int64_t p = position + i;
     alignas(64) float from_tail[kMaxTurboDim];
@@ -191,12 +186,12 @@ CodedMatrix coded_matrix(const CodedSide& kv, const Span& span, int64_t position
           .bits = bits_of(kv.codec),
           .book = lookup_levels(kv.codec),
           .scales = kv.scales.as<uint16_t>(DType::bf16) +
-                    vector_of(kv, span, position - position % kv.page_len(), head)};
+                    kv.vector_at(span, position - position % kv.page_len(), head)};
 }
 
 UncodedRows uncoded_page(const CodedSide& kv, const Span& span, int64_t position, int64_t head) {
   const KvTail tail(span, kv.page_len());
-  const int64_t page = tail.page_of(position);
+  const int64_t page = tail.page_start(position);
   if (page >= span.start && !kv.rows.empty())
     return {kv.row(span, page, head), StoredKv::f32, kv.kv_heads() * kv.head_dim()};
   return {kv.tail_at(span, tail.beginning_place(page), head), StoredKv::bf16, kv.head_dim()};

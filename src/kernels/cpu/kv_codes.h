@@ -9,46 +9,10 @@
 // one vector. Of 3 bits the lower two are kept like this for 16 vectors, then the upper ones.
 #pragma once
 
-#include "kernels/args.h"
+#include "kernels/coded_side.h"
 #include "kernels/cpu/simd/loops.h"
-#include "quant/turboquant.h"
 
 namespace slip {
-
-// The keys, or the values, of one layer and one step.
-struct CodedSide {
-  KvSide side;
-  KvCodec codec;
-  View codes;   // u8 [pages, kv_heads, bytes]
-  View scales;  // bf16 [pages, kv_heads, page_len]
-  View tail;    // bf16 [slots, kv_heads, 2 * page_len, head_dim]
-  View rows;    // [rows, kv_heads, head_dim]
-
-  int64_t kv_heads() const { return scales.shape[1]; }
-  int64_t page_len() const { return scales.shape[2]; }
-  int64_t head_dim() const { return tail.shape[3]; }
-
-  // The row of this step at a position, and a place of the tail.
-  float* row(const Span& span, int64_t position, int64_t head) const {
-    const int64_t row = span.first_row + position - span.start;
-    return rows.f32() + (row * kv_heads() + head) * head_dim();
-  }
-  uint16_t* tail_at(const Span& span, int64_t place, int64_t head) const {
-    const int64_t vector = (span.state_slot * kv_heads() + head) * 2 * page_len() + place;
-    return tail.as<uint16_t>(DType::bf16) + vector * head_dim();
-  }
-};
-
-template <class Args>
-CodedSide coded_key_side(const Args& args) {
-  return {KvSide::keys,       args.kv.recipe.keys, args.kv.keys,
-          args.kv.key_scales, args.kv.key_tail,    args.k};
-}
-template <class Args>
-CodedSide coded_value_side(const Args& args) {
-  return {KvSide::values,       args.kv.recipe.values, args.kv.values,
-          args.kv.value_scales, args.kv.value_tail,    args.v};
-}
 
 // Stops unless the CPU can keep such pages.
 void check_codable(const CodedSide& kv);

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/cpu_ops_impl.h"
 #include "kernels/cpu/kv_codes.h"
+#include "kernels/kv_index.h"
 #include "quant/number_formats.h"
 
 namespace slip {
@@ -58,7 +59,6 @@ void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
   const int64_t head_dim = dims["head_dim"], pairs = dims["pairs"];
   const bool stores = !args.k.empty();
   const int64_t kv_heads = stores ? dims["kv_heads"] : 0;
-  const int64_t page_len = stores ? dims["page_len"] : 1;
   check(head_dim <= kMaxHeadDim, "rotate_and_store: head_dim ", head_dim);
   const bool coded = stores && args.kv.recipe.coded();
   const CodedSide sides[2] = {coded_key_side(args), coded_value_side(args)};
@@ -82,7 +82,6 @@ void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
     }
     if (!stores) return;
     const int64_t position = span.start + span_row;
-    const int64_t page = args.kv.page_of(span, position, page_len);
     for (int64_t head = 0; head < kv_heads; ++head) {
       alignas(64) float key[kMaxHeadDim];
       const float* value = args.v.f32() + (row * kv_heads + head) * head_dim;
@@ -96,7 +95,7 @@ void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
         store_uncoded(sides[0], span, position, head, loops_, key);
         store_uncoded(sides[1], span, position, head, loops_, value);
       } else {
-        const int64_t slot = ((page * kv_heads + head) * page_len + position % page_len) * head_dim;
+        const int64_t slot = plain_vector(args.kv, span, position, head) * head_dim;
         store_plain(key, head_dim, args.kv.keys, slot);
         store_plain(value, head_dim, args.kv.values, slot);
       }

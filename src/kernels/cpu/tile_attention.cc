@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/dims.h"
+#include "kernels/kv_index.h"
 
 namespace slip {
 namespace {
@@ -191,9 +192,7 @@ UncodedRows TileAttention::uncoded_rows(KvSide side, const QueryTile& tile,
   const bool keys = side == KvSide::keys;
   if (coded_) return uncoded_page(keys ? keys_ : values_, *tile.span, position, tile.kv_head);
   const View& pages = keys ? args_.kv.keys : args_.kv.values;
-  const int64_t page = args_.kv.page_of(*tile.span, position, page_len_);
-  const int64_t values =
-      ((page * kv_heads_ + tile.kv_head) * page_len_ + position % page_len_) * head_dim_;
+  const int64_t values = plain_vector(args_.kv, *tile.span, position, tile.kv_head) * head_dim_;
   return {pages.data + size_t(values) * bytes_per_value(pages.dtype), stored_kv(pages.dtype),
           head_dim_};
 }

@@ -2,8 +2,9 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/kv_index.h"
 #include "kernels/ref/kv_codes.h"
-#include "kernels/ref/kv_index.h"
+#include "kernels/ref/plain_kv.h"
 #include "kernels/ref/ref_ops_impl.h"
 
 namespace slip {
@@ -19,7 +20,7 @@ struct Reader {
 void read_key(const AttentionArgs& args, const Reader& reader, int64_t p, std::span<double> key) {
   const auto& [span, position, kv_head] = reader;
   if (args.kv.recipe.coded())
-    read_position(coded_keys(args), span, {position, p, kv_head}, key);
+    read_position(coded_key_side(args), span, {position, p, kv_head}, key);
   else
     read_plain(args.kv.keys, plain_vector(args.kv, span, p, kv_head), key);
 }
@@ -28,7 +29,7 @@ void read_value(const AttentionArgs& args, const Reader& reader, int64_t p,
                 std::span<double> value) {
   const auto& [span, position, kv_head] = reader;
   if (args.kv.recipe.coded())
-    read_position(coded_values(args), span, {position, p, kv_head}, value);
+    read_position(coded_value_side(args), span, {position, p, kv_head}, value);
   else
     read_plain(args.kv.values, plain_vector(args.kv, span, p, kv_head), value);
 }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/delta_record.h"
 #include "kernels/ref/ref_ops_impl.h"
 #include "kernels/ref/scalar.h"
 
@@ -84,23 +85,6 @@ std::vector<float> advance(const Token& token, const HeadState& state, float* ou
   return d;
 }
 
-// Row `row` of one side of a sequence's record, for one head.
-struct Recorded {
-  float* k;
-  float* d;
-  float& alpha;
-};
-
-Recorded recorded(const DeltaNetArgs& args, const Span& span, int32_t side, int64_t row,
-                  int64_t head) {
-  const int64_t value_heads = args.state.shape[1];
-  const int64_t key_head = head / (value_heads / args.key_heads);
-  row += (2 * span.state_slot + side) * args.record.keys.shape[1];
-  return {.k = args.record.keys.f32() + (row * args.key_heads + key_head) * args.state.shape[2],
-          .d = args.record.deltas.f32() + (row * value_heads + head) * args.state.shape[3],
-          .alpha = args.record.decays.f32()[row * value_heads + head]};
-}
-
 }  // namespace
 
 void RefOps::delta_net(const DeltaNetArgs& args) {
@@ -113,8 +97,8 @@ void RefOps::delta_net(const DeltaNetArgs& args) {
       const HeadState kept{args.state.f32() + (span.state_slot * value_heads + h) * head_values,
                            key_dim, value_dim};
       for (int64_t r = 0; r < span.replay; ++r) {
-        const Recorded from = recorded(args, span, 1 - span.record_side, r, h);
-        kept.update(from.alpha, from.k, from.d);
+        const RecordedRow from = recorded_row(args, span, 1 - span.record_side, r, h);
+        kept.update(*from.decay, from.key, from.delta);
       }
       // Rows that may be rejected advance a copy.
       std::vector<float> copy(kept.values, kept.values + head_values);
@@ -125,10 +109,10 @@ void RefOps::delta_net(const DeltaNetArgs& args) {
         const std::vector<float> d =
             advance(token, state, args.out.f32() + (row * value_heads + h) * value_dim);
         if (!span.record) continue;
-        const Recorded to = recorded(args, span, span.record_side, r, h);
-        std::copy(token.k.begin(), token.k.end(), to.k);
-        std::copy(d.begin(), d.end(), to.d);
-        to.alpha = token.alpha;
+        const RecordedRow to = recorded_row(args, span, span.record_side, r, h);
+        std::copy(token.k.begin(), token.k.end(), to.key);
+        std::copy(d.begin(), d.end(), to.delta);
+        *to.decay = token.alpha;
       }
     }
   }

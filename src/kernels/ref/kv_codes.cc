@@ -4,21 +4,17 @@
 #include <vector>
 
 #include "kernels/kv_tail.h"
-#include "kernels/ref/kv_index.h"
+#include "quant/number_formats.h"
 
 namespace slip {
 namespace {
 
-int64_t kv_heads_of(const CodedKv& kv) { return kv.scales.shape[1]; }
-int64_t page_len_of(const CodedKv& kv) { return kv.scales.shape[2]; }
-int64_t head_dim_of(const CodedKv& kv) { return kv.tail.shape[3]; }
-
 // Number of the first bit of the code of value i of a vector.
-int64_t first_bit(const CodedKv& kv, int64_t vector, int64_t i) {
-  return (vector * head_dim_of(kv) + i) * bits_of(kv.codec);
+int64_t first_bit(const CodedSide& kv, int64_t vector, int64_t i) {
+  return (vector * kv.head_dim() + i) * bits_of(kv.codec);
 }
 
-uint8_t read_code(const CodedKv& kv, int64_t vector, int64_t i) {
+uint8_t read_code(const CodedSide& kv, int64_t vector, int64_t i) {
   const uint8_t* bytes = kv.codes.as<uint8_t>(DType::u8);
   unsigned code = 0;
   for (int64_t b = 0; b < bits_of(kv.codec); ++b) {
@@ -28,7 +24,7 @@ uint8_t read_code(const CodedKv& kv, int64_t vector, int64_t i) {
   return uint8_t(code);
 }
 
-void write_code(const CodedKv& kv, int64_t vector, int64_t i, uint8_t code) {
+void write_code(const CodedSide& kv, int64_t vector, int64_t i, uint8_t code) {
   uint8_t* bytes = kv.codes.as<uint8_t>(DType::u8);
   for (int64_t b = 0; b < bits_of(kv.codec); ++b) {
     const int64_t bit = first_bit(kv, vector, i) + b;
@@ -37,22 +33,19 @@ void write_code(const CodedKv& kv, int64_t vector, int64_t i, uint8_t code) {
   }
 }
 
-// The row of this step at `position`.
-std::span<const float> row_at(const CodedKv& kv, const Span& span, int64_t position, int64_t head) {
-  const int64_t row = span.first_row + position - span.start;
-  return {kv.rows.f32() + (row * kv_heads_of(kv) + head) * head_dim_of(kv),
-          size_t(head_dim_of(kv))};
+std::span<const float> row_at(const CodedSide& kv, const Span& span, int64_t position,
+                              int64_t head) {
+  return {kv.row(span, position, head), size_t(kv.head_dim())};
 }
 
-std::span<uint16_t> tail_at(const CodedKv& kv, const Span& span, int64_t place, int64_t head) {
-  const int64_t vector = (span.state_slot * kv_heads_of(kv) + head) * 2 * page_len_of(kv) + place;
-  return {kv.tail.as<uint16_t>(DType::bf16) + vector * head_dim_of(kv), size_t(head_dim_of(kv))};
+std::span<uint16_t> tail_at(const CodedSide& kv, const Span& span, int64_t place, int64_t head) {
+  return {kv.tail_at(span, place, head), size_t(kv.head_dim())};
 }
 
 // A position that is not read as codes: a row of this step, or before it the tail at `place`.
-std::vector<float> uncoded(const CodedKv& kv, const Span& span, int64_t position, int64_t place,
+std::vector<float> uncoded(const CodedSide& kv, const Span& span, int64_t position, int64_t place,
                            int64_t head) {
-  std::vector<float> values(size_t(head_dim_of(kv)), 0.0f);
+  std::vector<float> values(size_t(kv.head_dim()), 0.0f);
   if (position >= span.start)
     std::ranges::copy(row_at(kv, span, position, head), values.begin());
   else
@@ -62,7 +55,7 @@ std::vector<float> uncoded(const CodedKv& kv, const Span& span, int64_t position
 
 }  // namespace
 
-void write_codes(const CodedKv& kv, int64_t vector, std::span<const float> rotated) {
+void write_codes(const CodedSide& kv, int64_t vector, std::span<const float> rotated) {
   std::vector<uint8_t> codes(rotated.size());
   const float scale =
       kv.codec == KvCodec::int8
@@ -72,7 +65,7 @@ void write_codes(const CodedKv& kv, int64_t vector, std::span<const float> rotat
   for (size_t i = 0; i < codes.size(); ++i) write_code(kv, vector, int64_t(i), codes[i]);
 }
 
-void read_codes(const CodedKv& kv, int64_t vector, std::span<double> values) {
+void read_codes(const CodedSide& kv, int64_t vector, std::span<double> values) {
   const double scale = double(bf16_to_float(kv.scales.as<uint16_t>(DType::bf16)[vector]));
   for (size_t i = 0; i < values.size(); ++i) {
     const uint8_t code = read_code(kv, vector, int64_t(i));
@@ -82,13 +75,12 @@ void read_codes(const CodedKv& kv, int64_t vector, std::span<double> values) {
   }
 }
 
-void store_rows(const CodedKv& kv, const Span& span) {
-  const KvTail tail(span, page_len_of(kv));
-  for (int64_t h = 0; h < kv_heads_of(kv); ++h) {
+void store_rows(const CodedSide& kv, const Span& span) {
+  const KvTail tail(span, kv.page_len());
+  for (int64_t h = 0; h < kv.kv_heads(); ++h) {
     // The beginning of the first page is still in its place; after that it may be overwritten.
     for (int64_t p = tail.first_page(); p < tail.last_page(); ++p)
-      write_codes(kv, kv_vector(kv.scales.shape, span, p, h),
-                  uncoded(kv, span, p, tail.place(p), h));
+      write_codes(kv, kv.vector_at(span, p, h), uncoded(kv, span, p, tail.place(p), h));
     for (int64_t p = tail.first_page(); p < span.start && tail.moves_beginning(); ++p)
       std::ranges::copy(tail_at(kv, span, tail.place(p), h),
                         tail_at(kv, span, tail.beginning_place(p), h).begin());
@@ -98,18 +90,18 @@ void store_rows(const CodedKv& kv, const Span& span) {
   }
 }
 
-void read_position(const CodedKv& kv, const Span& span, const CodedRead& read,
+void read_position(const CodedSide& kv, const Span& span, const CodedRead& read,
                    std::span<double> values) {
-  const KvTail tail(span, page_len_of(kv));
+  const KvTail tail(span, kv.page_len());
   if (kv.rows.empty()) {  // stored by an earlier step, and read as the next position will read it
-    const int64_t vector = kv_vector(kv.scales.shape, span, read.position, read.kv_head);
-    if (read.position < tail.page_of(read.reader + 1)) return read_codes(kv, vector, values);
+    const int64_t vector = kv.vector_at(span, read.position, read.kv_head);
+    if (read.position < tail.page_start(read.reader + 1)) return read_codes(kv, vector, values);
     std::ranges::transform(tail_at(kv, span, tail.place(read.position), read.kv_head),
                            values.begin(), bf16_to_float);
     return;
   }
-  if (read.position < tail.page_of(read.reader)) {
-    read_codes(kv, kv_vector(kv.scales.shape, span, read.position, read.kv_head), values);
+  if (read.position < tail.page_start(read.reader)) {
+    read_codes(kv, kv.vector_at(span, read.position, read.kv_head), values);
   } else {
     const int64_t place = tail.beginning_place(read.position);
     std::ranges::copy(uncoded(kv, span, read.position, place, read.kv_head), values.begin());

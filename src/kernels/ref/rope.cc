@@ -1,8 +1,9 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/kv_index.h"
 #include "kernels/ref/kv_codes.h"
-#include "kernels/ref/kv_index.h"
+#include "kernels/ref/plain_kv.h"
 #include "kernels/ref/ref_ops_impl.h"
 #include "kernels/ref/scalar.h"
 
@@ -86,8 +87,8 @@ void RefOps::rotate_and_store(const RotateAndStoreArgs& args) {
       }
     }
     if (coded) {
-      store_rows(coded_keys(args), span);
-      store_rows(coded_values(args), span);
+      store_rows(coded_key_side(args), span);
+      store_rows(coded_value_side(args), span);
     }
   }
 }

@@ -1,29 +1,12 @@
-// Where a key or value lies in the pages, and reading and writing plain ones.
+// Reading and writing plain keys and values.
 #pragma once
 
 #include <span>
 
-#include "kernels/args.h"
 #include "quant/number_formats.h"
+#include "tensor/view.h"
 
 namespace slip {
-
-// Which vector of [pages, kv_heads, page_len] a position is that lies in `page`; `shape` begins
-// with these.
-inline int64_t vector_in_page(const Shape& shape, int64_t page, int64_t position, int64_t kv_head) {
-  const int64_t kv_heads = shape[1], page_len = shape[2];
-  return (page * kv_heads + kv_head) * page_len + position % page_len;
-}
-
-// The same for a position of a sequence: coded, and plain keys or values.
-inline int64_t kv_vector(const Shape& shape, const Span& span, int64_t position, int64_t kv_head) {
-  return vector_in_page(shape, span.pages[size_t(position / shape[2])], position, kv_head);
-}
-inline int64_t plain_vector(const KvPages& kv, const Span& span, int64_t position,
-                            int64_t kv_head) {
-  const Shape& shape = kv.keys.shape;
-  return vector_in_page(shape, kv.page_of(span, position, shape[2]), position, kv_head);
-}
 
 inline float read_plain(const View& view, int64_t index) {
   switch (view.dtype) {
