@@ -11,6 +11,7 @@ namespace slip {
 void Ops::run_step(const StepKey&, std::span<const Span>, const StepBody& body) { body(); }
 
 void Ops::join(const JoinArgs& args) {
+  check_shapes(args);
   const int64_t rows = args.a.shape[0];
   for (int64_t row = 0; row < rows; ++row) {
     const View a = args.a.slice(row, 1), b = args.b.slice(row, 1);
@@ -50,6 +51,7 @@ void Ops::linears(const LinearsArgs& args) {
 }
 
 void Ops::gated_mlp(const GatedMlpArgs& args) {
+  check_shapes(args);
   const int64_t rows = args.x.shape[0];
   const int64_t width = args.mlp.gate.info.out;
   float* scratch = args.scratch.f32();
@@ -62,6 +64,7 @@ void Ops::gated_mlp(const GatedMlpArgs& args) {
 }
 
 void Ops::experts(const ExpertsArgs& args) {
+  const Dims dims = check_shapes(args);
   const int64_t rows = args.x.shape[0];
   const int64_t hidden = args.x.shape[1];
   const int64_t top_k = args.ids.shape[1];
@@ -84,6 +87,8 @@ void Ops::experts(const ExpertsArgs& args) {
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t rank = 0; rank < top_k; ++rank) {
       const int32_t expert = args.ids.i32()[row * top_k + rank];
+      dims.require(expert >= 0 && expert < int64_t(args.experts.size()), "expert ", expert, " of ",
+                   args.experts.size());
       add_scaled(args.experts[size_t(expert)], row, args.weights.f32()[row * top_k + rank]);
     }
     if (!args.shared.gate.empty())

@@ -1,5 +1,6 @@
 // Ops: the operations that a model may call. One forward pass is written over this interface; a
-// backend is an implementation of it. kernels/ref is the specification of each.
+// backend is an implementation of it. kernels/ref is the specification of each, and ops.cc that of
+// those that have a default.
 //
 // On the decode and verify path every operation is row-invariant: the result of a row does not
 // depend on how many rows, or which, are computed beside it.

@@ -37,7 +37,6 @@ class CpuOps : public Ops {
   void linears(const LinearsArgs& args) override;
   void gated_mul(const GatedMulArgs& args) override;
   void soft_cap(const SoftCapArgs& args) override;
-  void gated_mlp(const GatedMlpArgs& args) override;
   void route(const RouteArgs& args) override;
   void experts(const ExpertsArgs& args) override;
   void causal_conv(const CausalConvArgs& args) override;
@@ -58,9 +57,17 @@ class CpuOps : public Ops {
   };
 
   void run_linear_jobs(std::span<const LinearJob> jobs, const RowInputs& inputs, int64_t rows);
-  // Outputs of blocks [first, first + blocks) for the given rows, on the calling thread.
-  void run_tile(const Weight& weight, int64_t first, int64_t blocks, const RowInput* rows,
-                int64_t row_count, float* out, int64_t out_stride, bool add) const;
+  // Outputs of blocks [first, first + blocks) for some rows, on the calling thread.
+  struct TileJob {
+    const Weight& weight;
+    int64_t first, blocks;
+    const RowInput* rows;
+    int64_t row_count;
+    float* out;  // of the first block
+    int64_t out_stride;
+    bool add = false;
+  };
+  void run_tile(const TileJob& job) const;
 
   // out = activation(gate) * up
   auto activation_loop(Activation activation) const {

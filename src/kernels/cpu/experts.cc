@@ -1,5 +1,5 @@
-// Mixture of experts in two parallel regions: gate, up and SwiGLU of all selected experts and the
-// shared one; then down, weighted and summed in rank order.
+// Mixture of experts in two parallel regions: gate, up and activation of all selected experts and
+// the shared one; then down, weighted and summed in rank order.
 #include "kernels/cpu/experts.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ bool same_format(const WeightInfo& a, const WeightInfo& b) {
   return a.format == b.format && a.group == b.group;
 }
 
-// Rows are rounded to int8 once for all experts, so experts must agree on how. Files made by one
+// Rows are rounded once for all experts, so experts must agree on how. Files made by one
 // quantizer do; anything else takes the composition.
 bool uniform(const ExpertsArgs& args) {
   const GatedMlp& first = args.experts[0];
@@ -24,7 +24,7 @@ bool uniform(const ExpertsArgs& args) {
         !same_format(expert.down.info, first.down.info))
       return false;
   const auto compatible = [](const WeightInfo& a, const WeightInfo& b) {
-    return !uses_int8_activations(a.format) || !uses_int8_activations(b.format) ||
+    return !uses_integer_activations(a.format) || !uses_integer_activations(b.format) ||
            activation_group(a) == activation_group(b);
   };
   if (args.shared.gate.empty()) return true;
@@ -102,8 +102,20 @@ void CpuOps::experts(const ExpertsArgs& args) {
     const int64_t blocks = std::min(kExpertBlocks, block_count(mlp_width) - first);
     const int64_t values = std::min(blocks * kLanes, mlp_width - first * kLanes);
     out += first * kLanes;
-    run_tile(mlp.gate, first, blocks, inputs, count, out, mlp_width, false);
-    run_tile(mlp.up, first, blocks, inputs, count, up, values, false);
+    run_tile({.weight = mlp.gate,
+              .first = first,
+              .blocks = blocks,
+              .rows = inputs,
+              .row_count = count,
+              .out = out,
+              .out_stride = mlp_width});
+    run_tile({.weight = mlp.up,
+              .first = first,
+              .blocks = blocks,
+              .rows = inputs,
+              .row_count = count,
+              .out = up,
+              .out_stride = values});
     for (int64_t r = 0; r < count; ++r)
       multiply(out + r * mlp_width, up + r * values, values, out + r * mlp_width);
   };
@@ -134,15 +146,23 @@ void CpuOps::experts(const ExpertsArgs& args) {
     const int64_t values = std::min(blocks * kLanes, hidden - first * kLanes);
     float* outputs = thread_scratch(thread).data();  // [pairs + rows, values]
     float* shared_outputs = outputs + pairs * values;
+    const auto run_down = [&](const Weight& down, const RowInput* inputs, int64_t count,
+                              float* out) {
+      run_tile({.weight = down,
+                .first = first,
+                .blocks = blocks,
+                .rows = inputs,
+                .row_count = count,
+                .out = out,
+                .out_stride = values});
+    };
     for (int32_t i = 0; i < active; ++i) {
       const auto e = size_t(active_experts_[size_t(i)]);
       const int64_t first_slot = expert_starts_[e];
-      run_tile(args.experts[e].down, first, blocks, hidden_inputs_.rows() + first_slot,
-               expert_counts_[e], outputs + first_slot * values, values, false);
+      run_down(args.experts[e].down, hidden_inputs_.rows() + first_slot, expert_counts_[e],
+               outputs + first_slot * values);
     }
-    if (shared)
-      run_tile(args.shared.down, first, blocks, shared_inputs_.rows(), rows, shared_outputs, values,
-               false);
+    if (shared) run_down(args.shared.down, shared_inputs_.rows(), rows, shared_outputs);
     for (int64_t row = 0; row < rows; ++row) {
       float* out = args.out.f32() + row * hidden + first * kLanes;
       if (!args.add) std::fill_n(out, values, 0.0f);

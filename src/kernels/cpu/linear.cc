@@ -14,20 +14,20 @@ int64_t blocks_per_item(int64_t blocks, int threads) {
 
 }  // namespace
 
-void CpuOps::run_tile(const Weight& weight, int64_t first, int64_t blocks, const RowInput* rows,
-                      int64_t row_count, float* out, int64_t out_stride, bool add) const {
+void CpuOps::run_tile(const TileJob& job) const {
+  const Weight& weight = job.weight;
   const LinearTile tile{.weight = weight.values.data,
                         .scales = cpu_trailing_scales(weight),
                         .in = weight.info.in,
                         .group = weight.info.group,
-                        .first_block = first,
-                        .blocks = blocks,
-                        .out_count = weight.info.out - first * kLanes,
-                        .rows = rows,
-                        .row_count = row_count,
-                        .out = out,
-                        .out_stride = out_stride,
-                        .add = add};
+                        .first_block = job.first,
+                        .blocks = job.blocks,
+                        .out_count = weight.info.out - job.first * kLanes,
+                        .rows = job.rows,
+                        .row_count = job.row_count,
+                        .out = job.out,
+                        .out_stride = job.out_stride,
+                        .add = job.add};
   switch (weight.info.format) {
     case WeightFormat::f32: return loops_.linear_f32(tile);
     case WeightFormat::bf16: return loops_.linear_bf16(tile);
@@ -54,8 +54,14 @@ void CpuOps::run_linear_jobs(std::span<const LinearJob> jobs, const RowInputs& i
     const int64_t blocks = block_count(job->weight->info.out);
     const int64_t step = blocks_per_item(blocks, pool_.threads());
     const int64_t first = item * step;
-    run_tile(*job->weight, first, std::min(step, blocks - first), inputs.rows(), rows,
-             job->out + first * kLanes, job->out_stride, job->add);
+    run_tile({.weight = *job->weight,
+              .first = first,
+              .blocks = std::min(step, blocks - first),
+              .rows = inputs.rows(),
+              .row_count = rows,
+              .out = job->out + first * kLanes,
+              .out_stride = job->out_stride,
+              .add = job->add});
   });
 }
 
@@ -75,11 +81,11 @@ void CpuOps::linears(const LinearsArgs& args) {
   inputs_.set(args.x.f32(), rows, in, in);
   LinearJob jobs[kMaxJobs];
   size_t count = 0;
-  int64_t group = 0;  // of the int8 codes that the jobs collected so far share
+  int64_t group = 0;  // of the codes that the jobs collected so far share
   for (const LinearOutput& output : args.outputs) {
     check_shapes(LinearArgs{.x = args.x, .weight = output.weight, .out = output.out});
     const WeightInfo& info = output.weight.info;
-    if (uses_int8_activations(info.format)) {
+    if (uses_integer_activations(info.format)) {
       if (group != 0 && group != activation_group(info)) {
         run_linear_jobs({jobs, count}, inputs_, rows);
         count = 0;
@@ -90,18 +96,6 @@ void CpuOps::linears(const LinearsArgs& args) {
     jobs[count++] = {&output.weight, output.out.f32(), output.out.shape[1], false};
   }
   run_linear_jobs({jobs, count}, inputs_, rows);
-}
-
-void CpuOps::gated_mlp(const GatedMlpArgs& args) {
-  check_shapes(args);
-  const int64_t rows = args.x.shape[0], width = args.mlp.gate.info.out;
-  float* scratch = args.scratch.f32();
-  const View gate{reinterpret_cast<std::byte*>(scratch), DType::f32, {rows, width}};
-  const View up{reinterpret_cast<std::byte*>(scratch + rows * width), DType::f32, {rows, width}};
-  const LinearOutput both[] = {{args.mlp.gate, gate}, {args.mlp.up, up}};
-  linears({.x = args.x, .outputs = both});
-  gated_mul({.gate = gate, .up = up, .out = gate, .activation = args.activation});
-  linear({.x = gate, .weight = args.mlp.down, .out = args.out, .add = args.add});
 }
 
 }  // namespace slip

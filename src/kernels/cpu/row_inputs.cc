@@ -14,7 +14,7 @@ size_t scale_values(int64_t rows, int64_t values) { return size_t(values / kSmal
 
 }  // namespace
 
-bool uses_int8_activations(WeightFormat format) {
+bool uses_integer_activations(WeightFormat format) {
   return format == WeightFormat::int4_group || format == WeightFormat::int8_row;
 }
 
@@ -48,7 +48,7 @@ void RowInputs::set(const float* x, int64_t rows, int64_t width, int64_t stride)
 }
 
 void RowInputs::prepare(const WeightInfo& info, const Loops& loops, ThreadPool& pool) {
-  if (!uses_int8_activations(info.format) || group_ == activation_group(info)) return;
+  if (!uses_integer_activations(info.format) || group_ == activation_group(info)) return;
   group_ = activation_group(info);
   const int64_t groups = (width_ + group_ - 1) / group_;
   auto* codes = reinterpret_cast<int8_t*>(codes_.data());

@@ -1,4 +1,5 @@
-// Rows of activations as linear kernels want them: f32, and rounded to int8 once per group size.
+// Rows of activations as linear kernels want them: f32, and rounded to integers of
+// one or two bytes, once per group size.
 #pragma once
 
 #include <vector>
@@ -19,7 +20,7 @@ class RowInputs {
   // Starts a new input [rows, width], rows `stride` apart.
   void set(const float* x, int64_t rows, int64_t width, int64_t stride);
 
-  // Makes int8 codes if `format` needs them and they are not there yet for this group size.
+  // Makes integer codes if `format` needs them and they are not there yet for this group size.
   void prepare(const WeightInfo& info, const Loops& loops, ThreadPool& pool);
 
   // Valid for weights whose info was prepared last.
@@ -33,8 +34,8 @@ class RowInputs {
   Buffer codes_, scales_, sums_;
 };
 
-// Whether a format multiplies int8 activations, and with how many of them per scale.
-bool uses_int8_activations(WeightFormat format);
+// Whether a format multiplies rounded activations, and with how many of them per scale.
+bool uses_integer_activations(WeightFormat format);
 int64_t activation_group(const WeightInfo& info);
 
 }  // namespace slip

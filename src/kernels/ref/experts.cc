@@ -33,19 +33,4 @@ void RefOps::route(const RouteArgs& args) {
   }
 }
 
-void RefOps::gated_mlp(const GatedMlpArgs& args) {
-  check_shapes(args);
-  Ops::gated_mlp(args);
-}
-
-void RefOps::experts(const ExpertsArgs& args) {
-  const Dims dims = check_shapes(args);
-  for (int64_t i = 0; i < args.ids.count(); ++i) {
-    const int32_t id = args.ids.i32()[i];
-    dims.require(id >= 0 && id < int64_t(args.experts.size()), "expert ", id, " of ",
-                 args.experts.size());
-  }
-  Ops::experts(args);
-}
-
 }  // namespace slip

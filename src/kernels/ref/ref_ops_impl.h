@@ -28,10 +28,6 @@ class RefOps : public Ops {
   void rotate_and_store(const RotateAndStoreArgs& args) override;
   void attention(const AttentionArgs& args) override;
   void gate_heads(const GateHeadsArgs& args) override;
-
-  // Checked, then the composition in ops.cc.
-  void gated_mlp(const GatedMlpArgs& args) override;
-  void experts(const ExpertsArgs& args) override;
 };
 
 }  // namespace slip

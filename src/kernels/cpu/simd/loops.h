@@ -188,15 +188,15 @@ struct Loops {
   // out = silu(sum over `width` rows of inputs * weights), channel by channel
   void (*conv_silu)(const float* const* inputs, const float* weight, int64_t weight_stride,
                     int64_t width, int64_t channels, float* out);
-  // out = x / sqrt(sum of squares + 1e-6) * factor
   float (*inner_product)(const float* x, const float* y, int64_t count);
+  // out = x / sqrt(sum of squares + 1e-6) * factor
   void (*l2_normalize)(const float* x, int64_t count, float factor, float* out);
   void (*scaled_add)(const float* x, float factor, int64_t count, float* out);
   void (*delta_columns)(const DeltaColumns& columns);
   void (*attention_page)(const AttentionPage& page);
 
   // Coded keys and values. As quant/turboquant.h has them, in place and bit for bit; sizes are
-  // powers of two, 16 or more. Scales are not yet rounded to bf16.
+  // powers of two, 16 or more. The scale of turbo_encode() is not yet rounded to bf16.
   void (*turbo_rotate)(const float* signs, int64_t dim, float* x);
   void (*turbo_unrotate)(const float* signs, int64_t dim, float* x);
   float (*turbo_encode)(const float* rotated, int64_t dim, const CodeBook& book, uint8_t* indices);

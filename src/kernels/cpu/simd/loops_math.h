@@ -1,4 +1,4 @@
-// Norms, activations, rounding to int8. Included once per instruction set, after dot_<isa>.h.
+// Norms, activations, rounding to integers. Included once per instruction set, after dot_<isa>.h.
 #pragma once
 
 #include <cmath>
