@@ -154,16 +154,18 @@ struct CausalConvArgs {
   std::span<const Span> spans;
 };
 
-// Gated delta rule, per value head h with key head h / (value_heads / key_heads):
-//   q', k' = q, k / sqrt(sum of squares + 1e-6);  beta = sigmoid(b);
-//   alpha = exp(-rate * softplus(a + dt_bias))
-//   S <- alpha S;  d = beta (v - S^T k');  S <- S + k' d^T;  out = S^T q' / sqrt(key_dim)
-// Updates of rows that may be rejected; empty views where no span records or replays.
+// Updates of the delta rule by rows that may be rejected; empty views where no span records or
+// replays.
 struct DeltaRecord {
   View keys;    // [2 * slots, record_rows, key_heads, key_dim]: k'; outermost 2 * slot + side
   View deltas;  // [2 * slots, record_rows, value_heads, value_dim]: d
   View decays;  // [2 * slots, record_rows, value_heads]: alpha
 };
+
+// Gated delta rule, per value head h with key head h / (value_heads / key_heads):
+//   q', k' = q, k / sqrt(sum of squares + 1e-6);  beta = sigmoid(b);
+//   alpha = exp(-rate * softplus(a + dt_bias))
+//   S <- alpha S;  d = beta (v - S^T k');  S <- S + k' d^T;  out = S^T q' / sqrt(key_dim)
 struct DeltaNetArgs {
   View qkv;      // [rows, 2 * key_heads * key_dim + value_heads * value_dim]: q | k | v
   View a;        // [rows, value_heads]
@@ -275,7 +277,8 @@ struct PeaksArgs {
   View out;  // i32 [rows, 3]: a Peak each
 };
 
-// Values of scratch that ExpertsArgs needs: hidden activations and one output per expert and row.
+// Values of scratch that ExpertsArgs needs: for each row gate and up of every expert that it meets,
+// and one output.
 constexpr int64_t experts_scratch_values(int64_t rows, int64_t top_k, int64_t width,
                                          int64_t shared_width, int64_t hidden) {
   return rows * ((top_k + 1) * (2 * (width > shared_width ? width : shared_width)) + hidden);

@@ -1,4 +1,4 @@
-// Rows of 16- and 32-bit weights as floats: what quantizers read.
+// Rows of 16- and 32-bit weights as floats: what quantizers and embeddings read.
 #pragma once
 
 #include <cstdint>
