@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -83,6 +84,33 @@ TEST(RefRoute, TakesTheLargestAndTheLowestIndexAmongEquals) {
   const float third = 1.0f / 3;
   EXPECT_THAT(weights, ElementsAre(FloatEq(0.4f), FloatEq(0.4f), FloatEq(0.2f), FloatEq(third),
                                    FloatEq(third), FloatEq(third)));
+}
+
+TEST(RefJoin, PutsRowsSideBySide) {
+  std::vector<float> a = {1, 2, 3, 4}, b = {5, 6}, out(6);
+  make_ref_ops()->join(
+      {.a = view_of(a, {2, 2}), .b = view_of(b, {2, 1}), .out = view_of(out, {2, 3})});
+  EXPECT_THAT(out, ElementsAre(1, 2, 5, 3, 4, 6));
+}
+
+TEST(RefPeaks, TheFirstOfEqualsAndTheLargestOfTheOthers) {
+  std::vector<float> x = {1,         9,         4,         3,          //
+                          5,         2,         5,         1,          // two are the largest
+                          8,         7,         0,         0,          // it comes first
+                          -INFINITY, -INFINITY, -INFINITY, -INFINITY,  //
+                          -INFINITY, -3,        -INFINITY, -INFINITY};
+  std::vector<int32_t> out(15);
+  make_ref_ops()->peaks({.x = view_of(x, {5, 4}), .out = view_of(out, {5, 3})});
+  const auto expect_peak = [&](size_t row, int32_t id, float value, float runner_up) {
+    EXPECT_EQ(out[3 * row], id) << row;
+    EXPECT_EQ(std::bit_cast<float>(out[3 * row + 1]), value) << row;
+    EXPECT_EQ(std::bit_cast<float>(out[3 * row + 2]), runner_up) << row;
+  };
+  expect_peak(0, 1, 9, 4);
+  expect_peak(1, 0, 5, 5);
+  expect_peak(2, 0, 8, 7);
+  expect_peak(3, 0, -INFINITY, -INFINITY);
+  expect_peak(4, 1, -3, -INFINITY);
 }
 
 // One hidden value and experts that multiply: expert e gives silu(x) * x * (e + 1).
