@@ -9,15 +9,11 @@
 #include "convert/quantize_config.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "tests/checkpoint/test_files.h"
-#include "tests/golden/golden_file.h"
+#include "tests/golden/tiny_folder.h"
 
 namespace slip {
 
 inline const ConvertProgress kNoProgress = [](uint64_t, uint64_t) { return true; };
-
-inline std::filesystem::path tiny_folder(const std::string& name) {
-  return golden_folder() / "tiny" / name;
-}
 
 // A model whose files may be changed.
 inline std::filesystem::path copy_model(const std::filesystem::path& from, const TempFolder& into,
