@@ -39,7 +39,7 @@ Result<std::string> describe_distance(Engine& source, Engine& made,
 // The share of first drafts that are what the model itself would choose; nothing without MTP.
 Result<std::optional<double>> draft_share(Engine& engine,
                                           const std::vector<std::span<const int32_t>>& windows) {
-  if (!engine.model().info().has_mtp) return std::optional<double>();
+  if (!engine.model().info().can_draft) return std::optional<double>();
   Session session(engine);
   std::vector<DraftAgreement> places(1);
   for (const std::span<const int32_t> window : windows)
@@ -65,7 +65,7 @@ Result<std::string> quality_report(const QualityRequest& request, const Backend&
     ModelFlags flags;
     flags.model = folder.string();
     return load_engine(backend, flags,
-                       {.context = request.length, .with_mtp = true, .drafter = nullptr});
+                       {.context = request.length, .with_drafter = true, .drafter = nullptr});
   };
   SLIP_TRY(const std::unique_ptr<Engine> source, load(request.source));
   SLIP_TRY(const std::unique_ptr<Engine> made, load(request.made));

@@ -85,7 +85,7 @@ Result<std::unique_ptr<Engine>> load_engine(const Backend& backend, const ModelF
   if (!options.memory.context) options.memory.context = needs.context;
   options.weights = weight_choices(flags);
   if (needs.drafter) needs.drafter->apply_drafter(options.weights);
-  options.with_mtp = needs.with_mtp;
+  options.with_drafter = needs.with_drafter;
   options.max_rows = kEvaluationRows;
   options.logit_rows = kEvaluationRows;
   return Engine::load(source, options, *backend.ops, *backend.pool,

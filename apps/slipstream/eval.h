@@ -28,7 +28,7 @@ std::string read_stdin();
 
 struct EvaluationNeeds {
   int64_t context = 0;                      // positions, unless the flags name them
-  bool with_mtp = false;                    // load the MTP layer if there is one
+  bool with_drafter = false;                // load what drafts, if there is something
   const SpeculateFlags* drafter = nullptr;  // how to hold it; null: as in the files
 };
 

@@ -44,10 +44,10 @@ class EvalAccept : public Verb {
     const auto windows = windows_of(lists, window_);
     if (windows.empty())
       return error(ids_, text_, ": drafting needs at least two tokens, which this does not have");
-    SLIP_TRY(
-        Evaluation evaluation,
-        load_for_evaluation(model_, {.context = window_, .with_mtp = true, .drafter = &drafter_}));
-    if (!evaluation.engine->model().info().has_mtp)
+    SLIP_TRY(Evaluation evaluation,
+             load_for_evaluation(model_,
+                                 {.context = window_, .with_drafter = true, .drafter = &drafter_}));
+    if (!evaluation.engine->model().info().can_draft)
       return error(
           "the checkpoint has no MTP layer (tensors mtp.*) and no drafter lies beside it, ",
           "so nothing can be drafted");

@@ -31,7 +31,8 @@ Result<std::vector<float>> feed_for_drafts(
 
 TextDrafts::TextDrafts(Session& session) : session_(session), model_(session.engine().model()) {
   const ModelInfo& info = model_.info();
-  check(info.has_mtp && model_.max_rows() >= kBlock, "a model that cannot draft ", kBlock, " rows");
+  check(info.can_draft && model_.max_rows() >= kBlock, "a model that cannot draft ", kBlock,
+        " rows");
   const auto tokens = int64_t(model_.draft_tokens().size());
   rows_.resize(size_t(kBlock));
   std::iota(rows_.begin(), rows_.end(), int64_t(0));

@@ -106,9 +106,9 @@ class EvalMtp : public Verb {
     SLIP_TRY(const std::vector<int32_t> ids, read_ids(ids_));
     if (ids.size() < 2) return error(ids_, ": drafting needs at least two tokens");
     SLIP_TRY(Evaluation evaluation,
-             load_for_evaluation(model_, {.context = int64_t(ids.size()), .with_mtp = true}));
+             load_for_evaluation(model_, {.context = int64_t(ids.size()), .with_drafter = true}));
     const ModelInfo& info = evaluation.engine->model().info();
-    if (!info.has_mtp) return error("the checkpoint has no MTP layer (tensors mtp.*)");
+    if (!info.can_draft) return error("the checkpoint has no MTP layer (tensors mtp.*)");
     if (!info.drafter_has_keys) return error(kNoDraftsAfterTheText);
     const int64_t slots = int64_t(ids.size()) - 1;
 

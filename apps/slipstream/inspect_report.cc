@@ -35,9 +35,14 @@ std::string stored_format(const StoredTensor& tensor) {
   unreachable("StoredType");
 }
 
+// What drafts is one class, whatever its files call it.
+TensorClass class_of(const PlacedWeight& weight) {
+  return weight.drafts ? TensorClass::mtp : class_of_tensor(weight.name);
+}
+
 Status add_stored(const InspectRequest& request, const ModelPlan& plan, InspectReport& report) {
-  const auto add = [&](const std::string& name, const std::string& format, uint64_t bytes) {
-    SizedTensors& sized = report.stored[class_of_tensor(name)][format];
+  const auto add = [&](TensorClass of, const std::string& format, uint64_t bytes) {
+    SizedTensors& sized = report.stored[of][format];
     ++sized.tensors;
     sized.bytes += bytes;
     report.stored_bytes += bytes;
@@ -46,26 +51,25 @@ Status add_stored(const InspectRequest& request, const ModelPlan& plan, InspectR
     // Vectors are kept as f32 and published as bf16.
     for (const PlacedWeight& weight : plan.weights) {
       const bool vector = weight.info.format == WeightFormat::f32;
-      add(weight.name, vector ? "bf16" : name_of(weight.info.format),
+      add(class_of(weight), vector ? "bf16" : name_of(weight.info.format),
           vector ? 2 * uint64_t(weight.info.in) : plain_bytes(weight.info));
     }
     return {};
   }
   SLIP_TRY(const Checkpoint checkpoint, Checkpoint::open(*request.folder));
   for (const StoredTensor& tensor : checkpoint.tensors())
-    add(tensor.name, stored_format(tensor), tensor.data.size());
+    add(class_of_tensor(tensor.name), stored_format(tensor), tensor.data.size());
   return {};
 }
 
 void add_weights(const ModelPlan& plan, InspectReport& report) {
   bool has_head = false;
-  for (const PlacedWeight& weight : plan.weights)
-    has_head |= class_of_tensor(weight.name) == TensorClass::head;
+  for (const PlacedWeight& weight : plan.weights) has_head |= class_of(weight) == TensorClass::head;
   const double routed_share =
       report.experts > 0 ? double(report.experts_per_token) / double(report.experts) : 1;
   double active_parameters = 0, active_bytes = 0;
   for (const PlacedWeight& weight : plan.weights) {
-    const TensorClass tensor_class = class_of_tensor(weight.name);
+    const TensorClass tensor_class = class_of(weight);
     const auto parameters = uint64_t(weight.info.out) * uint64_t(weight.info.in);
     if (tensor_class == TensorClass::mtp) {
       report.mtp_bytes += weight.bytes;
@@ -108,9 +112,9 @@ Result<InspectReport> inspect_model(const InspectRequest& request, const Ops& op
   if (request.folder) report.folder = request.folder->string();
   SLIP_TRY(const ModelSource source, request.folder ? ModelSource::open(*request.folder)
                                                     : ModelSource::synthetic(request.name));
-  SLIP_TRY(const ModelPlan plan, source.plan({.with_mtp = true}, ops));
+  SLIP_TRY(const ModelPlan plan, source.plan({.with_drafter = true}, ops));
   report.info = plan.info;
-  report.has_mtp = source.has_mtp();
+  report.has_mtp = source.can_draft();
   report.notes = source.notes();
   report.experts = plan.info.experts;
   report.experts_per_token = plan.info.experts_per_token;

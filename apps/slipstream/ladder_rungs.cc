@@ -34,7 +34,7 @@ Result<std::vector<Rung>> plan_ladder(const ModelSource& source, const Ops& ops,
   SLIP_TRY(const ModelPlan fp8,
            source.plan({.weights = {.shared_experts = WeightFormat::fp8_block}}, ops));
   SLIP_TRY(const ModelPlan int8, source.plan({.weights = {.int8_head = true}}, ops));
-  const std::string no_drafts = source.has_mtp() ? "" : "the files have no usable MTP layer";
+  const std::string no_drafts = source.can_draft() ? "" : "the files have no usable MTP layer";
 
   const bool on_cpu = ops.memory().on_host();
   std::vector<Rung> ladder;
@@ -52,9 +52,9 @@ Result<std::vector<Rung>> plan_ladder(const ModelSource& source, const Ops& ops,
       same_weights(files, fp8) ? "the files have no 16-bit shared experts" : "");
 
   rung.same_text = true;
-  if (source.has_mtp()) rung.drafts = DraftLength::fixed(1);
+  if (source.can_draft()) rung.drafts = DraftLength::fixed(1);
   add("+ MTP-1", no_drafts);
-  if (source.has_mtp()) rung.drafts = DraftLength::fixed(2);
+  if (source.can_draft()) rung.drafts = DraftLength::fixed(2);
   add("+ MTP-2", no_drafts);
 
   rung.same_text = false;
@@ -64,7 +64,7 @@ Result<std::vector<Rung>> plan_ladder(const ModelSource& source, const Ops& ops,
   rung.same_text = true;
   rung.weights.drafter = WeightFormat::int4_group;
   rung.weights.draft_shortlist = shortlist;
-  if (source.has_mtp()) rung.drafts = DraftLength::automatic(kMaxDrafts);
+  if (source.can_draft()) rung.drafts = DraftLength::automatic(kMaxDrafts);
   add("+ drafts as they pay", no_drafts);
 
   // What suits processors: integers instead of FP8, activations of one byte.

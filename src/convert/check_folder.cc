@@ -128,8 +128,8 @@ FolderReport check_folder(const fs::path& folder, const Ops& ops) {
   for (const std::string& note : source.value().notes())  // those of the checkpoint are among them
     if (std::find(report.notes.begin(), report.notes.end(), note) == report.notes.end())
       report.notes.push_back(note);
-  report.has_mtp = source.value().has_mtp();
-  const Result<ModelPlan> plan = source.value().plan({.with_mtp = true}, ops);
+  report.has_mtp = source.value().can_draft();
+  const Result<ModelPlan> plan = source.value().plan({.with_drafter = true}, ops);
   if (fails(plan)) return report;
   report.family = plan.value().info.family;
   report.layers = plan.value().info.layers;

@@ -37,7 +37,7 @@ Result<std::set<std::string>> names_in_index(const fs::path& folder) {
 // What the loader says about a folder whose tensors are all there.
 Status check_complete(const fs::path& folder) {
   SLIP_TRY(const ModelSource source, ModelSource::open(folder));
-  if (source.has_mtp()) return {};
+  if (source.can_draft()) return {};
   for (const std::string& note : source.notes())
     if (note.find("MTP") != std::string::npos) return error(folder.string(), ": ", note);
   return error(folder.string(), ": the loader finds no MTP layer");

@@ -9,20 +9,20 @@ namespace slip {
 namespace {
 
 bool drafts(const ModelInfo& info, const EngineOptions& options) {
-  return options.max_drafts > 0 && info.has_mtp;
+  return options.max_drafts > 0 && info.can_draft;
 }
 
 // Options with what drafting and the backend need filled in.
 EngineOptions settle(const ModelSource& source, EngineOptions options, const Ops& ops) {
   check(options.max_drafts >= 0 && options.max_drafts <= kMaxDrafts, "max_drafts ",
         options.max_drafts);
-  if (!source.has_mtp()) options.max_drafts = 0;
+  if (!source.can_draft()) options.max_drafts = 0;
   if (options.max_rows == 0) options.max_rows = ops.prompt_rows();
   // Every sequence has a row in every step.
   const int64_t sequences = options.memory.sequences;
   options.max_rows = std::max(options.max_rows, sequences == 0 ? kMostSequences : sequences);
   if (options.max_drafts > 0) {
-    options.with_mtp = true;
+    options.with_drafter = true;
     options.memory.record_rows = options.max_drafts + 1;
     options.logit_rows = std::max(options.logit_rows, options.max_drafts + 1);
     if (sequences != 1) {
@@ -39,7 +39,7 @@ EngineOptions settle(const ModelSource& source, EngineOptions options, const Ops
 ModelOptions model_options(const EngineOptions& options, int64_t context) {
   return {.max_rows = options.max_rows,
           .context = context,
-          .with_mtp = options.with_mtp,
+          .with_drafter = options.with_drafter,
           .weights = options.weights};
 }
 
@@ -47,7 +47,7 @@ Result<MemoryPlan> plan_settled(const ModelSource& source, const EngineOptions& 
                                 const Ops& ops) {
   SLIP_TRY(ModelPlan model, source.plan(model_options(options, 0), ops));
   int64_t values = options.logit_rows * model.info.vocabulary;
-  if (model.info.has_mtp) values += options.max_rows * model.info.hidden;
+  if (model.info.can_draft) values += options.max_rows * model.info.hidden;
   if (drafts(model.info, options)) values += drafter_values(model.info, options.max_rows);
   model.activation_bytes += uint64_t(values) * sizeof(float);
   MemoryRequest request = options.memory;
@@ -87,7 +87,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
   engine->ids_ = Tensor(ops.memory(), DType::i32, {options.max_rows});
   const int64_t shared_rows = engine->sequences() > 1 ? engine->sequences() : 0;
   engine->logits_ = Logits(ops.memory(), options.logit_rows + shared_rows, info.vocabulary);
-  if (info.has_mtp) engine->hidden_ = HostRows(ops.memory(), options.max_rows, info.hidden);
+  if (info.can_draft) engine->hidden_ = HostRows(ops.memory(), options.max_rows, info.hidden);
   return engine;
 }
 

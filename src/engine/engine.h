@@ -13,7 +13,7 @@ namespace slip {
 struct EngineOptions {
   MemoryRequest memory;
   WeightChoices weights;
-  bool with_mtp = false;
+  bool with_drafter = false;
   int64_t max_drafts = 0;  // tokens that one step may draft; 0: no drafting
   int64_t max_rows = 0;    // tokens of a prompt that are computed together; 0: as suits the backend
   int64_t logit_rows = 1;  // rows of logits that a step of one sequence may have, drafts aside

@@ -12,9 +12,9 @@
 namespace slip {
 
 struct ModelOptions {
-  int64_t max_rows = 512;  // of one step
-  int64_t context = 4096;  // positions of one sequence
-  bool with_mtp = false;   // load what drafts, if there is something
+  int64_t max_rows = 512;     // of one step
+  int64_t context = 4096;     // positions of one sequence
+  bool with_drafter = false;  // load what drafts, if there is something
   WeightChoices weights{};
 };
 
@@ -31,7 +31,7 @@ class FamilySource {
  public:
   virtual ~FamilySource() = default;
 
-  virtual bool has_mtp() const = 0;
+  virtual bool can_draft() const = 0;
   virtual int64_t max_context() const = 0;
   // What a person should know about the files.
   virtual const std::vector<std::string>& notes() const = 0;

@@ -21,7 +21,7 @@ struct ModelInfo {
   int64_t max_context = 0;  // positions the model was made for
   int64_t experts = 0;      // of a layer, and how many a token meets; 0: none
   int64_t experts_per_token = 0;
-  bool has_mtp = false;  // an MTP layer or a drafter was found and loaded
+  bool can_draft = false;  // what drafts was found and loaded: an MTP layer, or a drafter
   // What drafts has keys and values of its own, and must be shown every position. Otherwise it
   // reads the model's: then it needs the last hidden state alone, and all drafts of a round are
   // made at the last position.
@@ -72,14 +72,14 @@ class Model {
   // decoding with one row, verifying drafts with several. Weights that are made at load count as
   // they are kept.
   virtual StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const = 0;
-  // One draft; only if info().has_mtp.
+  // One draft; only if info().can_draft.
   virtual StepCost draft_cost(int64_t context, const KvRecipe& kv) const = 0;
 
   // Runs at most max_rows() rows; logits and cache are written, nothing is allocated.
   virtual int64_t max_rows() const = 0;
   virtual void forward(const Step& step, Cache& cache) = 0;
 
-  // Only if info().has_mtp; at most max_draft_rows() rows.
+  // Only if info().can_draft; at most max_draft_rows() rows.
   virtual int64_t max_draft_rows() const { return max_rows(); }
   virtual void draft(const DraftStep& step, Cache& cache) = 0;
 

@@ -23,7 +23,7 @@ class ModelSource {
   static std::vector<std::string> shape_names();
 
   // Whether the files hold all that drafting needs.
-  bool has_mtp() const { return family_->has_mtp(); }
+  bool can_draft() const { return family_->can_draft(); }
   int64_t max_context() const { return family_->max_context(); }
   // What a person should know about the files.
   const std::vector<std::string>& notes() const { return family_->notes(); }

@@ -67,12 +67,14 @@ Result<uint64_t> WeightTable::plan(WeightSource& source, const Ops& ops) {
     linear.info = recoded_info(linear.found, made.recoding);
     linear.bytes = ops.packed_bytes(linear.info);
     linear.offset = place(linear.bytes);
-    placed_.push_back({made.name, linear.info, linear.bytes});
+    placed_.push_back({.name = made.name, .info = linear.info, .bytes = linear.bytes});
   }
   for (Vector& vector : vectors_) {
     vector.bytes = size_t(vector.shape.count()) * sizeof(float);
     vector.offset = place(vector.bytes);
-    placed_.push_back({vector.name, {WeightFormat::f32, 1, vector.shape.count(), 0}, vector.bytes});
+    placed_.push_back({.name = vector.name,
+                       .info = {WeightFormat::f32, 1, vector.shape.count(), 0},
+                       .bytes = vector.bytes});
     // Small; that they can be read is part of the plan.
     std::vector<float> values(size_t(vector.shape.count()));
     SLIP_TRY_STATUS(source.read_vector(vector.name, vector.shape, values));
@@ -80,7 +82,7 @@ Result<uint64_t> WeightTable::plan(WeightSource& source, const Ops& ops) {
   for (const Rows& table : tables_) {
     SLIP_TRY(const WeightInfo info, source.describe(table.module, table.rows, table.columns));
     SLIP_TRY_STATUS(check_row_table(table.module, info));
-    placed_.push_back({table.module, info, 0});
+    placed_.push_back({.name = table.module, .info = info});
   }
   SLIP_TRY_STATUS(source.check_all_used());
   return uint64_t(total_bytes_);

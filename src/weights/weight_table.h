@@ -23,6 +23,7 @@ struct PlacedWeight {
   std::string name;
   WeightInfo info;
   size_t bytes = 0;
+  bool drafts = false;  // no step reads it, only drafts do
 };
 
 // A matrix for linear layers that is not simply what the source holds.

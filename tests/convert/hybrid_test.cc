@@ -158,7 +158,7 @@ TEST(MinnowHybridConverted, LogitsAreTheGoldenOnes) {
   const auto source = FolderSource::open(shared_folder() / "minnow/fp8").value();
   const auto result = hybrid_of(shared_folder() / "minnow/int4", *source, temp.path() / "hybrid");
   ASSERT_TRUE(result.ok()) << result.failure().message;
-  LoadedModel model(temp.path() / "hybrid", fast_backends().front(), {.with_mtp = true});
+  LoadedModel model(temp.path() / "hybrid", fast_backends().front(), {.with_drafter = true});
   const GoldenFile golden(shared_folder() / "goldens/minnow/weights_hybrid.safetensors");
   Differences logits;
   for (const std::string name : {"story", "docs_page", "tool_call", "needle_1500"})

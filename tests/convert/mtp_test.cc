@@ -32,7 +32,7 @@ TEST(ConvertMtp, CopiesFromAnotherCheckpoint) {
   EXPECT_FALSE(fs::exists(to / kMtpFile));
   EXPECT_EQ(add_mtp({.from = minnow_folder(), .to = to}).value().done, MtpResult::Done::copied);
   expect_same_tensors(to, minnow_folder());
-  EXPECT_TRUE(ModelSource::open(to).value().has_mtp());
+  EXPECT_TRUE(ModelSource::open(to).value().can_draft());
   EXPECT_EQ(add_mtp({.from = minnow_folder(), .to = to}).value().done, MtpResult::Done::nothing);
 }
 

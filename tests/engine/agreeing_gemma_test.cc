@@ -28,7 +28,7 @@ class AgreeingGemma : public ::testing::TestWithParam<Backend> {
 
 TEST_P(AgreeingGemma, MostDraftsAreTakenAndTheTextIsTheSame) {
   LoadedModel model(model_folder(), GetParam(),
-                    {.with_mtp = true, .context = 512, .max_rows = 64, .max_drafts = 4});
+                    {.with_drafter = true, .context = 512, .max_rows = 64, .max_drafts = 4});
   GenerateRequest request;
   request.prompt = {3, 1, 4, 1, 5, 9, 2, 6};
   request.max_tokens = 200;

@@ -181,7 +181,7 @@ TEST(MemoryPlan, IsWhatLoadingTakes) {
   const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
   const ModelSource source = ModelSource::open(minnow_folder()).value();
   EngineOptions options;
-  options.with_mtp = true;
+  options.with_drafter = true;
   options.memory.context = 300;
   const MemoryPlan planned = Engine::plan(source, options, *ops).value();
   const std::unique_ptr<Engine> engine = Engine::load(source, options, *ops, pool, {}).value();

@@ -75,7 +75,7 @@ LoadedModel::LoadedModel(const std::filesystem::path& folder, const Backend& bac
   engine.memory.sequences = options.sequences;
   engine.memory.checkpoints = options.checkpoints;
   engine.memory.pages = options.pages;
-  engine.with_mtp = options.with_mtp;
+  engine.with_drafter = options.with_drafter;
   engine.max_drafts = options.max_drafts;
   engine.max_rows = options.max_rows;
   engine.logit_rows = options.max_rows;
@@ -139,7 +139,7 @@ void LoadedModel::draft_row(const DraftRow& row, const Session& session) {
 LoadedModel::Drafts LoadedModel::drafts(std::span<const int32_t> ids) {
   Session session(*engine_);
   const ModelInfo& info = engine_->model().info();
-  check(info.has_mtp, "drafts() needs with_mtp");
+  check(info.can_draft, "drafts() needs with_drafter");
   const auto slots = int64_t(ids.size()) - 2;
   Memory& memory = ops_->memory();
   const Tensor hidden(memory, DType::f32, {int64_t(ids.size()), info.hidden});

@@ -46,7 +46,7 @@ double log_sum_exp(std::span<const float> logits);
 
 struct LoadedOptions {
   int threads = 2;
-  bool with_mtp = false;
+  bool with_drafter = false;
   int64_t context = 2048;
   int64_t max_rows = 256;
   int64_t max_drafts = 0;

@@ -72,7 +72,7 @@ TEST(MinnowBf16, NegativeLogLikelihoodOfSamples) {
 
 TEST(MinnowBf16, Drafts) {
   SLIP_SKIP_WITHOUT_SHARED();
-  LoadedModel model(shared_minnow("bf16"), best_backend(), {.with_mtp = true});
+  LoadedModel model(shared_minnow("bf16"), best_backend(), {.with_drafter = true});
   for (const std::string name : {"story", "docs_page", "tool_call"}) {
     const GoldenFile golden(shared_golden("mtp_" + name));
     const LoadedModel::Drafts drafts = model.drafts(golden.ints("ids"));
@@ -111,7 +111,7 @@ void expect_form(LoadedModel& model, const std::string& form, Arithmetic arithme
 
 TEST(MinnowFp8, LogitsAndDrafts) {
   SLIP_SKIP_WITHOUT_SHARED();
-  LoadedModel model(shared_minnow("fp8"), best_backend(), {.with_mtp = true});
+  LoadedModel model(shared_minnow("fp8"), best_backend(), {.with_drafter = true});
   expect_form(model, "fp8", Arithmetic::float32);
 }
 
@@ -141,7 +141,7 @@ TEST(MinnowHybrid, LogitsAndDraftsOnTheFastBackend) {
   SLIP_SKIP_WITHOUT_SHARED();
   const TempFolder folder;
   write_hybrid(folder.path());
-  LoadedModel model(folder.path(), best_backend(), {.with_mtp = true});
+  LoadedModel model(folder.path(), best_backend(), {.with_drafter = true});
   expect_form(model, "hybrid", Arithmetic::int16_activations);
 }
 

@@ -75,7 +75,7 @@ TEST(MinnowInt4Reference, GreedyContinuations) {
 }
 
 TEST(MinnowInt4Reference, Drafts) {
-  LoadedModel model(minnow_folder(), ref_backend(), {.with_mtp = true});
+  LoadedModel model(minnow_folder(), ref_backend(), {.with_drafter = true});
   compare_drafts(model, "story").expect_within(Arithmetic::float32);
 }
 
@@ -106,7 +106,7 @@ TEST_P(MinnowInt4, GreedyContinuations) {
 }
 
 TEST_P(MinnowInt4, Drafts) {
-  LoadedModel model(minnow_folder(), GetParam(), {.with_mtp = true});
+  LoadedModel model(minnow_folder(), GetParam(), {.with_drafter = true});
   std::vector<std::string> prompts = {"story"};
   if (!slow()) prompts.insert(prompts.end(), {"docs_page", "tool_call"});
   for (const std::string& prompt : prompts) {

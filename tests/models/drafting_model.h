@@ -20,7 +20,7 @@ class DraftingModel {
     const Result<ModelSource> source = ModelSource::open(folder);
     check(source.ok(), source.ok() ? "" : source.failure().message);
     const ModelOptions options{
-        .max_rows = kMaxRows, .context = kContext, .with_mtp = true, .weights = choices};
+        .max_rows = kMaxRows, .context = kContext, .with_drafter = true, .weights = choices};
     auto loaded = source.value().load(options, *ops_, pool_, {});
     check(loaded.ok(), loaded.ok() ? "" : loaded.failure().message);
     model_ = std::move(loaded).value();
@@ -51,7 +51,7 @@ class DraftingModel {
                       *cache_);
       cache_->commit(sequence, count);
     });
-    if (info.has_mtp)
+    if (info.can_draft)
       for_each_chunk(int64_t(ids.size()) - 1, [&](int64_t first, int64_t count) {
         const Span span{.rows = count,
                         .start = first,

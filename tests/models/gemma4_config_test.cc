@@ -169,11 +169,11 @@ TEST(Gemma4Config, DraftersReadTheLastOwners) {
   EXPECT_THAT(refused.failure().message, HasSubstr("hidden size 96, this one has 64"));
 }
 
-ModelPlan plan_of(const std::string& shape, bool with_mtp) {
+ModelPlan plan_of(const std::string& shape, bool with_drafter) {
   const std::unique_ptr<Ops> ops = make_ref_ops();
   return ModelSource::synthetic(shape)
       .value()
-      .plan({.max_rows = 1, .context = 64, .with_mtp = with_mtp}, *ops)
+      .plan({.max_rows = 1, .context = 64, .with_drafter = with_drafter}, *ops)
       .value();
 }
 
@@ -189,7 +189,7 @@ Millions count(const ModelPlan& plan) {
   for (const PlacedWeight& weight : plan.weights) {
     const double values = double(weight.info.out) * double(weight.info.in) / 1e6;
     const bool expert = weight.name.find(".experts.") != std::string::npos;
-    if (weight.name.starts_with("mtp.")) {
+    if (weight.drafts) {
       sum.drafter += values;
     } else {
       (expert ? sum.experts : weight.bytes == 0 ? sum.looked_up : sum.read) += values;

@@ -36,7 +36,7 @@ void write_changed(const std::string& name, const fs::path& to,
   ASSERT_TRUE(write_safetensors(to / "model.safetensors", tensors, "pt").ok());
 }
 
-bool drafts(const fs::path& model) { return ModelSource::open(model).value().has_mtp(); }
+bool drafts(const fs::path& model) { return ModelSource::open(model).value().can_draft(); }
 
 TEST(Gemma4Drafters, AreFoundBesideTheModel) {
   const TempFolder folder;
@@ -67,7 +67,7 @@ TEST(Gemma4Drafters, ThatDoNotFitSayWhy) {
   copy_model("gemma4_e", folder.path() / "m");
   copy_model("gemma4_31b_assistant", folder.path() / "m-assistant");
   const ModelSource source = ModelSource::open(folder.path() / "m").value();
-  EXPECT_FALSE(source.has_mtp());
+  EXPECT_FALSE(source.can_draft());
   ASSERT_FALSE(source.notes().empty());
   EXPECT_THAT(source.notes().back(), HasSubstr("hidden size 96, this one has 64"));
   const auto refused = ModelSource::open(folder.path() / "m", folder.path() / "m-assistant");
@@ -172,7 +172,7 @@ TEST(Gemma4Loading, FormatsMadeAtLoad) {
     const auto engine = Engine::load(source, options, *ops, pool, {}).value();
     std::map<WeightFormat, int> formats;
     for (const PlacedWeight& weight : engine->model().placed_weights())
-      if (weight.name.starts_with("mtp.") && weight.info.out > 1) ++formats[weight.info.format];
+      if (weight.drafts && weight.info.out > 1) ++formats[weight.info.format];
     EXPECT_GT(formats[WeightFormat::int8_row] + formats[WeightFormat::int4_group], 20);
     EXPECT_EQ(formats[WeightFormat::bf16], 0);
     Session session(*engine);
@@ -193,7 +193,7 @@ TEST(Gemma4StepCost, IsWhatWasPlacedAndARowOfEachTable) {
   for (const PlacedWeight& weight : model.placed_weights()) {
     const bool cluster = weight.name.find("cluster") != std::string::npos;
     if (weight.name.ends_with("layer_scalar")) continue;  // a number on the host
-    if (!weight.name.starts_with("mtp.")) {
+    if (!weight.drafts) {
       step += double(weight.bytes);  // the embedding is the head
     } else {
       draft += double(weight.bytes) * (cluster ? 5.0 / 24 : 1);

@@ -60,16 +60,16 @@ TEST(Prefixes, EveryPublishedSpellingLoadsTheSameModel) {
 
 TEST(Prefixes, TheMtpLayerIsFoundUnderEverySpelling) {
   const std::unique_ptr<Ops> ops = make_ref_ops();
-  const ModelOptions options{.max_rows = 1, .context = 64, .with_mtp = true};
+  const ModelOptions options{.max_rows = 1, .context = 64, .with_drafter = true};
   const ModelPlan expected = ModelSource::open(minnow_folder()).value().plan(options, *ops).value();
-  ASSERT_TRUE(expected.info.has_mtp);
+  ASSERT_TRUE(expected.info.can_draft);
   for (const char* prefix : {"model.mtp.", "language_model.mtp.", "model.language_model.mtp."}) {
     const TempFolder folder;
     write_renamed(minnow_folder(), folder.path(),
                   [&](const std::string& name) { return replace_prefix(name, "mtp.", prefix); });
     const Result<ModelSource> source = ModelSource::open(folder.path());
     ASSERT_TRUE(source.ok()) << source.failure().message;
-    EXPECT_TRUE(source.value().has_mtp()) << prefix;
+    EXPECT_TRUE(source.value().can_draft()) << prefix;
     const Result<ModelPlan> plan = source.value().plan(options, *ops);
     ASSERT_TRUE(plan.ok()) << plan.failure().message;
     EXPECT_EQ(plan.value().weight_bytes, expected.weight_bytes) << prefix;
@@ -130,7 +130,7 @@ TEST(Loading, VisionTowersAreSkipped) {
 
 TEST(Loading, NotesThatTheIndexForgetsTheMtpLayer) {
   const ModelSource source = ModelSource::open(minnow_folder()).value();
-  EXPECT_TRUE(source.has_mtp());
+  EXPECT_TRUE(source.can_draft());
   EXPECT_THAT(source.notes(), ::testing::Contains(::testing::HasSubstr("mtp")));
 }
 
@@ -153,7 +153,7 @@ void expect_little_memory(const std::filesystem::path& folder) {
   if (before == 0) GTEST_SKIP() << "NOT TESTED: no /proc/self/status";
   const ModelSource source = ModelSource::open(folder).value();
   const std::unique_ptr<Model> model =
-      source.load({.max_rows = 64, .context = 64, .with_mtp = true}, *ops, pool, {}).value();
+      source.load({.max_rows = 64, .context = 64, .with_drafter = true}, *ops, pool, {}).value();
   const uint64_t taken = resident_bytes() - before;
   ::testing::Test::RecordProperty("resident", std::to_string(taken));
   EXPECT_LE(double(taken), 1.3 * double(model->weight_bytes()))

@@ -153,7 +153,7 @@ const std::vector<int32_t>& text() {
 
 DraftingModel::Rows run(const std::filesystem::path& folder) {
   DraftingModel model(folder, fast_backends().front());
-  EXPECT_TRUE(model.model().info().has_mtp);
+  EXPECT_TRUE(model.model().info().can_draft);
   return model.run(text());
 }
 
@@ -211,9 +211,9 @@ TEST(MtpForms, AnInt8DrafterOfQuantizedFiles) {
 // What opening says, and that the model runs without drafts.
 std::vector<std::string> notes_without_drafts(const std::filesystem::path& folder) {
   const ModelSource source = ModelSource::open(folder).value();
-  EXPECT_FALSE(source.has_mtp());
+  EXPECT_FALSE(source.can_draft());
   DraftingModel model(folder, fast_backends().front(), {.draft_shortlist = 100});
-  EXPECT_FALSE(model.model().info().has_mtp);
+  EXPECT_FALSE(model.model().info().can_draft);
   EXPECT_EQ(model.run(text()).logits.values, as_published().logits.values);
   return source.notes();
 }
@@ -268,7 +268,7 @@ TEST(IncompleteMtp, AWrongShapeIsRefused) {
   const ModelSource source = ModelSource::open(changed.path()).value();
   ThreadPool pool(1);
   const std::unique_ptr<Ops> ops = make_ref_ops();
-  expect_error(source.load({.max_rows = 1, .context = 64, .with_mtp = true}, *ops, pool, {}),
+  expect_error(source.load({.max_rows = 1, .context = 64, .with_drafter = true}, *ops, pool, {}),
                {"mtp.norm.weight", "[384]", "[383]"});
   EXPECT_TRUE(source.load({.max_rows = 1, .context = 64}, *ops, pool, {}).ok())
       << "nobody asked for the layer";
@@ -289,7 +289,7 @@ TEST(MissingHead, IsRefusedWhateverItIsToBecome) {
   for (const WeightChoices& choices :
        {WeightChoices{}, WeightChoices{.int8_head = true}, WeightChoices{.draft_shortlist = 9}})
     expect_error(
-        source.plan({.max_rows = 1, .context = 64, .with_mtp = true, .weights = choices}, *ops),
+        source.plan({.max_rows = 1, .context = 64, .with_drafter = true, .weights = choices}, *ops),
         {"lm_head.weight", "missing", "[8192, 384]"});
 }
 

@@ -7,10 +7,10 @@
 namespace slip {
 namespace {
 
-ModelPlan plan_of(const std::string& shape, bool with_mtp) {
+ModelPlan plan_of(const std::string& shape, bool with_drafter) {
   const std::unique_ptr<Ops> ops = make_ref_ops();
   const ModelSource source = ModelSource::synthetic(shape).value();
-  return source.plan({.max_rows = 1, .context = 64, .with_mtp = with_mtp}, *ops).value();
+  return source.plan({.max_rows = 1, .context = 64, .with_drafter = with_drafter}, *ops).value();
 }
 
 double billions(const ModelPlan& plan) {
@@ -41,8 +41,8 @@ TEST(Shapes, TensorsAreAsManyAsThePublishedFilesHold) {
 TEST(Shapes, TheMtpLayerIsExtra) {
   const ModelPlan without = plan_of("qwen3.5-35b-a3b", false);
   const ModelPlan with = plan_of("qwen3.5-35b-a3b", true);
-  EXPECT_FALSE(without.info.has_mtp);
-  EXPECT_TRUE(with.info.has_mtp);
+  EXPECT_FALSE(without.info.can_draft);
+  EXPECT_TRUE(with.info.can_draft);
   EXPECT_GT(billions(with), billions(without) + 0.8);
   EXPECT_EQ(with.cache_specs.size(), without.cache_specs.size() + 1);
 }

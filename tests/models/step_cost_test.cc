@@ -28,7 +28,7 @@ TEST(StepCost, IsTheMainWeightsOnceAndTheExpertsInUse) {
   DraftingModel loaded(minnow_folder(), fast_backends().front());
   const Model& model = loaded.model();
   const auto in_step = [](const PlacedWeight& weight) {
-    return !weight.name.starts_with("mtp.") && !has(weight, "embed_tokens");
+    return !weight.drafts && !has(weight, "embed_tokens");
   };
   for (const int64_t rows : {1, 2, 3, 5, 1000}) {
     const double experts = 1 - std::pow(1 - 4.0 / 16, double(rows));
@@ -53,7 +53,7 @@ TEST(StepCost, CacheIsReadOnceAndMultipliedByEveryRow) {
 }
 
 TEST(DraftCost, IsTheLayerAndWhatItScoresOfTheHead) {
-  const auto in_draft = [](const PlacedWeight& weight) { return weight.name.starts_with("mtp."); };
+  const auto in_draft = [](const PlacedWeight& weight) { return weight.drafts; };
   const auto head_bytes = [](const Model& model) {
     return placed_bytes(model, 1, [](const PlacedWeight& w) { return w.name == "lm_head"; });
   };

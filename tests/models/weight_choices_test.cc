@@ -21,7 +21,7 @@ std::map<std::string, WeightFormat> formats_of(const ModelSource& source,
                                                const WeightChoices& choices) {
   const std::unique_ptr<Ops> ops = make_ref_ops();
   const ModelPlan plan =
-      source.plan({.max_rows = 1, .context = 64, .with_mtp = true, .weights = choices}, *ops)
+      source.plan({.max_rows = 1, .context = 64, .with_drafter = true, .weights = choices}, *ops)
           .value();
   std::map<std::string, WeightFormat> formats;
   for (const PlacedWeight& weight : plan.weights)
@@ -63,7 +63,8 @@ TEST(WeightChoices, AreInThePlan) {
   ThreadPool pool(2);
   const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
   const auto planned = [&](const WeightChoices& choices) {
-    const ModelOptions options{.max_rows = 8, .context = 64, .with_mtp = true, .weights = choices};
+    const ModelOptions options{
+        .max_rows = 8, .context = 64, .with_drafter = true, .weights = choices};
     const uint64_t bytes = source.plan(options, *ops).value().weight_bytes;
     EXPECT_EQ(source.load(options, *ops, pool, {}).value()->weight_bytes(), bytes);
     return int64_t(bytes);
@@ -85,7 +86,7 @@ TEST(WeightChoices, AreInThePlan) {
 TEST(WeightChoices, WithoutAnMtpLayerThereIsNoShortlist) {
   const auto folder = golden_folder() / "tiny/qwen3_5_moe";
   DraftingModel model(folder, ref_backend(), kAll);
-  EXPECT_FALSE(model.model().info().has_mtp);
+  EXPECT_FALSE(model.model().info().can_draft);
   EXPECT_TRUE(model.model().draft_tokens().empty());
 }
 

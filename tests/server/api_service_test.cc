@@ -67,7 +67,7 @@ class ApiOnMinnow : public ApiTest {
     options.memory.context = 1024;
     options.memory.sequences = 4;
     options.memory.checkpoints = 16;
-    options.with_mtp = true;
+    options.with_drafter = true;
     options.max_drafts = 3;
     engine_ = Engine::load(source, options, *ops_, pool_, {}).value();
     ServiceOptions service;

@@ -71,7 +71,7 @@ ModelInfo model_info(const TextConfig& config, size_t layers, const DrafterInfo&
           .max_context = config.max_context,
           .experts = config.experts ? config.experts->experts : 0,
           .experts_per_token = config.experts ? config.experts->top_k : 0,
-          .has_mtp = drafter.loaded,
+          .can_draft = drafter.loaded,
           .drafter_has_keys = drafter.has_keys};
 }
 

@@ -7,8 +7,12 @@
 namespace slip::gemma4 {
 namespace {
 
-std::vector<PlacedWeight> named_mtp(std::vector<PlacedWeight> weights) {
-  for (PlacedWeight& weight : weights) weight.name.insert(0, "mtp.");
+// The model has weights of the same names.
+std::vector<PlacedWeight> marked(std::vector<PlacedWeight> weights) {
+  for (PlacedWeight& weight : weights) {
+    weight.name.insert(0, "drafter.");
+    weight.drafts = true;
+  }
   return weights;
 }
 
@@ -116,7 +120,7 @@ StepCost Drafter::cost(const Weight& embedding, int64_t context, const KvRecipe&
   return tally.cost();
 }
 
-std::vector<PlacedWeight> Drafter::placed_weights() const { return named_mtp(table_.placed()); }
+std::vector<PlacedWeight> Drafter::placed_weights() const { return marked(table_.placed()); }
 
 Status add_to_plan(const DrafterOptions& options, const Ops& ops, ModelPlan& plan) {
   WeightTable table;
@@ -124,7 +128,7 @@ Status add_to_plan(const DrafterOptions& options, const Ops& ops, ModelPlan& pla
   declare_drafter(options.files.config, options.choices, table, weights);
   SLIP_TRY(const uint64_t bytes, table.plan(*options.files.weight_source(), ops));
   plan.weight_bytes += bytes;
-  for (PlacedWeight& weight : named_mtp(table.placed())) plan.weights.push_back(std::move(weight));
+  for (PlacedWeight& weight : marked(table.placed())) plan.weights.push_back(std::move(weight));
   plan.activation_bytes += DrafterActivations(options.files.config, host_memory()).bytes;
   return {};
 }

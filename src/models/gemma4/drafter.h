@@ -51,7 +51,7 @@ class Drafter {
 
   StepCost cost(const Weight& embedding, int64_t context, const KvRecipe& kv) const;
   std::span<const int32_t> draft_tokens() const { return weights_.draft_tokens; }
-  // Their names begin with "mtp.".
+  // Their names begin with "drafter.".
   std::vector<PlacedWeight> placed_weights() const;
   uint64_t weight_bytes() const { return storage_.size(); }
   uint64_t activation_bytes() const { return activations_.bytes; }

@@ -26,7 +26,7 @@ class Source : public FamilySource {
         drafter_(std::move(drafter)),
         notes_(std::move(notes)) {}
 
-  bool has_mtp() const override { return drafter_.has_value(); }
+  bool can_draft() const override { return drafter_.has_value(); }
   int64_t max_context() const override { return config_.max_context; }
   const std::vector<std::string>& notes() const override { return notes_; }
   Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const override;
@@ -49,7 +49,7 @@ class Source : public FamilySource {
 
 Result<std::optional<DrafterOptions>> Source::drafter_options(const ModelOptions& options) const {
   std::optional<DrafterOptions> drafting;
-  if (!options.with_mtp || !drafter_) return drafting;
+  if (!options.with_drafter || !drafter_) return drafting;
   drafting.emplace(DrafterOptions{*drafter_, {}, options.weights});
   // A clustered head chooses among all tokens as it is.
   if (drafter_->token_order) return drafting;

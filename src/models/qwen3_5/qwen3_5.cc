@@ -69,6 +69,7 @@ Result<std::unique_ptr<Qwen35>> Qwen35::load(const LoadOptions& options, WeightS
   WeightTable table;
   declare_weights({options.config, options.prefixes, options.wanted}, table, model->weights_);
   SLIP_TRY_STATUS(model->load_weights(table, source, pool, progress));
+  mark_drafting(options.prefixes, model->placed_);
   finish_weights(options.config, model->weights_);
   return model;
 }

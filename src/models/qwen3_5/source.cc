@@ -14,7 +14,7 @@ class Source : public FamilySource {
       : config_(config), origin_(autoround_format), has_mtp_(config.mtp_layers > 0) {}
   Source(const Config& config, Checkpoint checkpoint, Prefixes prefixes);
 
-  bool has_mtp() const override { return has_mtp_; }
+  bool can_draft() const override { return has_mtp_; }
   int64_t max_context() const override { return config_.max_context; }
   const std::vector<std::string>& notes() const override { return notes_; }
   Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const override;
@@ -59,7 +59,7 @@ void Source::look_for_mtp() {
 }
 
 Result<Wanted> Source::wanted(const ModelOptions& options) const {
-  Wanted wanted{.with_mtp = options.with_mtp && has_mtp_, .choices = options.weights};
+  Wanted wanted{.with_mtp = options.with_drafter && has_mtp_, .choices = options.weights};
   if (!wanted.with_mtp) return wanted;
   SLIP_TRY(wanted.draft_tokens,
            origin_.draft_tokens(config_.vocabulary, options.weights.draft_shortlist));
@@ -72,6 +72,7 @@ Result<ModelPlan> Source::plan(const ModelOptions& options, const Ops& ops) cons
   Weights weights;
   declare_weights({config_, prefixes_, wanted}, table, weights);
   SLIP_TRY(ModelPlan plan, plan_weights(table, *weight_source(wanted), ops));
+  mark_drafting(prefixes_, plan.weights);
   plan.info = info_of(config_, wanted.with_mtp);
   plan.cache_specs = cache_specs(config_, wanted.with_mtp);
   plan.activation_bytes =

@@ -160,6 +160,10 @@ void declare_weights(const Declaration& declaration, WeightTable& table, Weights
               weights.mtp.emplace());
 }
 
+void mark_drafting(const Prefixes& prefixes, std::vector<PlacedWeight>& placed) {
+  for (PlacedWeight& weight : placed) weight.drafts = weight.name.starts_with(prefixes.mtp);
+}
+
 void finish_weights(const Config& config, Weights& weights) {
   if (config.tied_head && weights.head.empty()) weights.head = weights.embedding;
 }

@@ -96,6 +96,9 @@ struct Declaration {
 };
 void declare_weights(const Declaration& declaration, WeightTable& table, Weights& weights);
 
+// Marks what belongs to the MTP layer.
+void mark_drafting(const Prefixes& prefixes, std::vector<PlacedWeight>& placed);
+
 // What remains to be done after the table was loaded: share a tied head.
 void finish_weights(const Config& config, Weights& weights);
 
