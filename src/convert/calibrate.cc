@@ -100,10 +100,14 @@ class Calibrator {
     std::unique_ptr<CalibratedCodes> codes(new CalibratedCodes);
     const std::vector<Layer> layers = layers_of(request_.plan);
     bool all_there = true;
-    for (size_t i = 0; i < layers.size(); ++i) all_there &= fs::exists(file_of(i));
+    const auto is_there = [&](size_t layer) {
+      std::error_code absent;
+      return fs::exists(file_of(layer), absent);
+    };
+    for (size_t i = 0; i < layers.size(); ++i) all_there &= is_there(i);
     if (!all_there) SLIP_TRY_STATUS(load_model());
     for (size_t i = 0; i < layers.size(); ++i) {
-      if (!fs::exists(file_of(i))) {
+      if (!is_there(i)) {
         now_ = {.layer = i, .layers = layers.size(), .tokens = request_.text.tokens()};
         SLIP_TRY_STATUS(calibrate(layers[i], file_of(i), *codes));
       }

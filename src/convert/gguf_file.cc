@@ -107,7 +107,8 @@ void GgufMetadata::add(std::string_view key, std::span<const std::string> texts)
 Result<GgufWriter> GgufWriter::create(const std::filesystem::path& path,
                                       const GgufMetadata& metadata,
                                       std::vector<GgufTensor> tensors) {
-  if (std::filesystem::exists(path))
+  std::error_code absent;
+  if (std::filesystem::exists(path, absent))
     return error(path.string(), " exists already; remove it, or choose another name");
   std::string head = "GGUF";
   put(head, kVersion);
