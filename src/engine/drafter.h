@@ -27,7 +27,7 @@ class Drafter {
   virtual std::optional<LogitRow> draft_on(int32_t draft) = 0;
 };
 
-// For a model with info().can_draft.
+// For a model with info().has_mtp.
 std::unique_ptr<Drafter> make_drafter(Model& model, Cache& cache, SequenceId sequence,
                                       Memory& memory);
 

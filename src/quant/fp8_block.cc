@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "quant/number_formats.h"
-#include "quant/unaligned.h"
+#include "quant/stored_values.h"
 #include "quant/widen_row.h"
 
 namespace slip {
@@ -43,10 +42,9 @@ Status read_fp8_scales(std::span<const std::byte> stored, DType stored_type, con
                  " in ", name_of(stored_type));
   float* scales = into.scales.f32();
   for (int64_t i = 0; i < shape.count(); ++i) {
-    scales[i] = stored_type == DType::f32 ? load_unaligned<float>(stored.data(), i)
-                : stored_type == DType::bf16
-                    ? bf16_to_float(load_unaligned<uint16_t>(stored.data(), i))
-                    : f16_to_float(load_unaligned<uint16_t>(stored.data(), i));
+    scales[i] = stored_type == DType::f32    ? load<float>(stored.data(), i)
+                : stored_type == DType::bf16 ? bf16_to_float(load<uint16_t>(stored.data(), i))
+                                             : f16_to_float(load<uint16_t>(stored.data(), i));
     if (!std::isfinite(scales[i]))
       return error("fp8 scale of block row ", i / shape[1], ", block column ", i % shape[1], " is ",
                    scales[i], ", expected a finite number");

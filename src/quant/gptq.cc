@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "quant/number_formats.h"
-#include "quant/unaligned.h"
+#include "quant/stored_values.h"
 
 namespace slip {
 namespace {
@@ -50,7 +50,7 @@ struct Transpose {
   void region(int64_t r0, int64_t r1, int64_t c0, int64_t c1) const {
     for (int64_t c = c0; c < c1; ++c) {
       for (int64_t r = r0; r < r1; ++r) {
-        const T value = load_unaligned<T>(from, r * columns + c);
+        const T value = load<T>(from, r * columns + c);
         std::memcpy(to + size_t(c * rows + r) * sizeof(T), &value, sizeof(T));
       }
     }
@@ -88,7 +88,7 @@ void transpose_words(const Transpose<uint32_t>& all) {
 std::optional<int64_t> first_not_finite(std::span<const std::byte> f16) {
   const int64_t count = int64_t(f16.size() / sizeof(uint16_t));
   for (int64_t i = 0; i < count; ++i)
-    if ((load_unaligned<uint16_t>(f16.data(), i) & 0x7c00) == 0x7c00) return i;
+    if ((load<uint16_t>(f16.data(), i) & 0x7c00) == 0x7c00) return i;
   return std::nullopt;
 }
 
@@ -123,9 +123,9 @@ Status check_symmetric_zeros(std::span<const std::byte> qzeros) {
   const int64_t words = int64_t(qzeros.size() / sizeof(uint32_t));
   if (words == 0 || qzeros.size() % sizeof(uint32_t) != 0)
     return error("qzeros has ", qzeros.size(), " bytes, expected whole 32-bit words");
-  const uint32_t first = load_unaligned<uint32_t>(qzeros.data(), 0);
+  const uint32_t first = load<uint32_t>(qzeros.data(), 0);
   for (int64_t i = 0; i < words; ++i) {
-    const uint32_t word = load_unaligned<uint32_t>(qzeros.data(), i);
+    const uint32_t word = load<uint32_t>(qzeros.data(), i);
     if (word != first || (word != kV1 && word != kV2))
       return error("asymmetric zero points are not supported: word ", i, " of qzeros is ",
                    hex(word), ", expected ", first == kV1 || first == kV2 ? hex(first) : hex(kV1),
@@ -140,7 +140,7 @@ Status check_trivial_g_idx(std::span<const std::byte> g_idx, int group) {
   if (group <= 0 || g_idx.size() % sizeof(int32_t) != 0)
     return error("g_idx has ", g_idx.size(), " bytes in groups of ", group);
   for (int64_t i = 0; i < in; ++i) {
-    const int32_t found = load_unaligned<int32_t>(g_idx.data(), i);
+    const int32_t found = load<int32_t>(g_idx.data(), i);
     if (found != i / group)
       return error("g_idx puts input ", i, " into group ", found, ", expected ", i / group,
                    "; activation order (desc_act) is not supported");
@@ -156,7 +156,7 @@ Status unpack_gptq(const GptqTensors& tensors, const Weight& into) {
   SLIP_TRY_STATUS(check_symmetric_zeros(tensors.qzeros));
   if (const auto bad = first_not_finite(tensors.scales))
     return error("scale of output row ", *bad % info.out, ", group ", *bad / info.out, " is ",
-                 f16_to_float(load_unaligned<uint16_t>(tensors.scales.data(), *bad)),
+                 f16_to_float(load<uint16_t>(tensors.scales.data(), *bad)),
                  ", expected a finite number; the file is damaged or its quantization overflowed");
   // Little-endian words hold the codes in the order of a plain row's bytes.
   transpose_words({tensors.qweight.data(), info.in / kCodesPerWord, info.out, into.values.data});

@@ -5,12 +5,12 @@
 namespace slip::gemma4 {
 namespace {
 
-struct Published {
+struct PublishedDrafter {
   const char* model;
   int64_t hidden, width, q_heads, clusters = 0;
 };
 
-constexpr Published kPublished[] = {
+constexpr PublishedDrafter kPublishedDrafters[] = {
     {.model = "gemma-4-e2b", .hidden = 256, .width = 2048, .q_heads = 4, .clusters = 2048},
     {.model = "gemma-4-e4b", .hidden = 256, .width = 2048, .q_heads = 4, .clusters = 2048},
     {.model = "gemma-4-12b", .hidden = 1024, .width = 8192, .q_heads = 16},
@@ -21,8 +21,8 @@ constexpr Published kPublished[] = {
 }  // namespace
 
 DrafterConfig drafter_shape(const std::string& name, const Config& target) {
-  const auto* shape = std::ranges::find(kPublished, name, &Published::model);
-  check(shape != std::end(kPublished), "no drafter of ", name, " was published");
+  const auto* shape = std::ranges::find(kPublishedDrafters, name, &PublishedDrafter::model);
+  check(shape != std::end(kPublishedDrafters), "no drafter of ", name, " was published");
   DrafterConfig drafter;
   drafter.text.family = target.family;
   drafter.text.vocabulary = target.vocabulary;

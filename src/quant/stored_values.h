@@ -1,4 +1,4 @@
-// Values of files: their bytes may begin anywhere.
+// Numbers in the bytes of a file, which need not lie where their type would have them.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace slip {
 
 template <class T>
-T load_unaligned(const std::byte* bytes, int64_t index) {
+T load(const std::byte* bytes, int64_t index) {
   T value;
   std::memcpy(&value, bytes + size_t(index) * sizeof(T), sizeof(T));
   return value;
