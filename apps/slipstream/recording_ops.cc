@@ -15,6 +15,14 @@ uint64_t bytes_of(const Weight& weight) { return weight.values.bytes(); }
 uint64_t bytes_of(const GatedMlp& mlp) {
   return bytes_of(mlp.gate) + bytes_of(mlp.up) + bytes_of(mlp.down);
 }
+// Rows choose at random: so many different experts are to be expected.
+uint64_t bytes_of(const ExpertsArgs& args) {
+  const auto all = double(args.experts.size());
+  const double missed = 1 - double(args.ids.shape[1]) / all;
+  const double used = all * (1 - std::pow(missed, double(args.x.shape[0])));
+  const uint64_t shared = args.shared.gate.empty() ? 0 : bytes_of(args.shared);
+  return uint64_t(used * double(bytes_of(args.experts[0]))) + shared;
+}
 
 }  // namespace
 
@@ -91,31 +99,36 @@ void RecordingOps::attention(const AttentionArgs& args) {
 }
 
 void RecordingOps::linears(const LinearsArgs& args) {
-  if (recording_) {
-    const auto outputs =
-        std::make_shared<std::vector<LinearOutput>>(args.outputs.begin(), args.outputs.end());
-    std::string label = "linears";
-    uint64_t bytes = 0;
-    for (const LinearOutput& output : *outputs) {
-      label += (bytes == 0 ? " " : ", ") + describe(output.weight);
-      bytes += bytes_of(output.weight);
-    }
-    calls_.push_back(
-        {std::move(label), bytes, [x = args.x, outputs](Ops& ops, std::span<const Span>) {
-           ops.linears({.x = x, .outputs = *outputs});
-         }});
-  }
+  record_outputs("linears", args.outputs, [x = args.x](Ops& ops, const auto& outputs) {
+    ops.linears({.x = x, .outputs = outputs});
+  });
   backend().linears(args);
 }
 
+void RecordingOps::norm_linears(const NormLinearsArgs& args) {
+  record_outputs("norm_linears", args.outputs, [norm = args.norm](Ops& ops, const auto& outputs) {
+    ops.norm_linears({.norm = norm, .outputs = outputs});
+  });
+  backend().norm_linears(args);
+}
+
+template <class Again>
+void RecordingOps::record_outputs(std::string label, std::span<const LinearOutput> args,
+                                  Again again) {
+  if (!recording_) return;
+  const auto outputs = std::make_shared<std::vector<LinearOutput>>(args.begin(), args.end());
+  uint64_t bytes = 0;
+  for (const LinearOutput& output : *outputs) {
+    label += (bytes == 0 ? " " : ", ") + describe(output.weight);
+    bytes += bytes_of(output.weight);
+  }
+  calls_.push_back({std::move(label), bytes, [outputs, again](Ops& ops, std::span<const Span>) {
+                      again(ops, std::span<const LinearOutput>(*outputs));
+                    }});
+}
+
 void RecordingOps::experts(const ExpertsArgs& args) {
-  // Rows choose at random: so many different experts are to be expected.
-  const auto all = double(args.experts.size());
-  const double missed = 1 - double(args.ids.shape[1]) / all;
-  const double used = all * (1 - std::pow(missed, double(args.x.shape[0])));
-  const uint64_t shared = args.shared.gate.empty() ? 0 : bytes_of(args.shared);
-  run(&Ops::experts, args, "experts " + describe(args.experts[0].gate),
-      uint64_t(used * double(bytes_of(args.experts[0]))) + shared);
+  run(&Ops::experts, args, "experts " + describe(args.experts[0].gate), bytes_of(args));
 }
 
 void RecordingOps::cluster_head(const ClusterHeadArgs& args) {

@@ -49,10 +49,13 @@ class RecordingOps : public ForwardingOps {
   void experts(const ExpertsArgs& args) override;
   void soft_cap(const SoftCapArgs& args) override;
   void cluster_head(const ClusterHeadArgs& args) override;
+  void norm_linears(const NormLinearsArgs& args) override;
 
  private:
   template <class Args>
   void run(void (Ops::*op)(const Args&), const Args& args, std::string label, uint64_t bytes = 0);
+  template <class Again>
+  void record_outputs(std::string label, std::span<const LinearOutput> args, Again again);
 
   bool recording_ = false;
   std::vector<RecordedCall> calls_;

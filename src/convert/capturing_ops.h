@@ -52,6 +52,7 @@ class CapturingOps : public ForwardingOps {
   void linears(const LinearsArgs& args) override;
   void gated_mlp(const GatedMlpArgs& args) override;
   void experts(const ExpertsArgs& args) override;
+  void norm_linears(const NormLinearsArgs& args) override { Ops::norm_linears(args); }
 
  private:
   struct Packed {

@@ -65,6 +65,12 @@ struct LinearsArgs {
   std::span<const LinearOutput> outputs;
 };
 
+// The same on norm.out, which is written, too.
+struct NormLinearsArgs {
+  RmsNormArgs norm;
+  std::span<const LinearOutput> outputs;
+};
+
 // silu(x) = x * sigmoid(x); gelu_tanh(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 enum class Activation : uint8_t { silu, gelu_tanh };
 

@@ -71,6 +71,9 @@ class ForwardingOps : public Ops {
   void cluster_head(const ClusterHeadArgs& args) override {
     forward("cluster_head", &Ops::cluster_head, args);
   }
+  void norm_linears(const NormLinearsArgs& args) override {
+    forward("norm_linears", &Ops::norm_linears, args);
+  }
 
  protected:
   Ops& backend() const { return backend_; }

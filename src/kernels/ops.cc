@@ -50,6 +50,11 @@ void Ops::linears(const LinearsArgs& args) {
     linear({.x = args.x, .weight = output.weight, .out = output.out});
 }
 
+void Ops::norm_linears(const NormLinearsArgs& args) {
+  rms_norm(args.norm);
+  linears({.x = args.norm.out, .outputs = args.outputs});
+}
+
 void Ops::gated_mlp(const GatedMlpArgs& args) {
   check_shapes(args);
   const int64_t rows = args.x.shape[0];

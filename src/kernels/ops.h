@@ -105,6 +105,7 @@ class Ops {
   // this.
   virtual void join(const JoinArgs& args);
   virtual void linears(const LinearsArgs& args);
+  virtual void norm_linears(const NormLinearsArgs& args);
   virtual void gated_mlp(const GatedMlpArgs& args);
   virtual void experts(const ExpertsArgs& args);
   virtual void cluster_head(const ClusterHeadArgs& args);

@@ -226,6 +226,15 @@ void HostedOps::experts(const ExpertsArgs& args) {
       [&] { far_->experts(far); });
 }
 
+void HostedOps::norm_linears(const NormLinearsArgs& args) {
+  NormLinearsArgs far = args;
+  std::vector<LinearOutput> outputs(args.outputs.begin(), args.outputs.end());
+  far.outputs = outputs;
+  Views written = {&far.norm.out};
+  for (LinearOutput& output : outputs) written.push_back(&output.out);
+  run("norm_linears", {&far.norm.x, &far.norm.scale}, written, [&] { far_->norm_linears(far); });
+}
+
 void HostedOps::cluster_head(const ClusterHeadArgs& args) {
   ClusterHeadArgs far = args;
   run("cluster_head", {&far.x, &far.chosen, &far.tokens}, {&far.scratch, &far.out},

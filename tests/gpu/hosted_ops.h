@@ -49,6 +49,7 @@ class HostedOps final : public ForwardingOps {
   void linears(const LinearsArgs& args) override;
   void gated_mlp(const GatedMlpArgs& args) override;
   void experts(const ExpertsArgs& args) override;
+  void norm_linears(const NormLinearsArgs& args) override;
   void cluster_head(const ClusterHeadArgs& args) override;
 
  private:

@@ -34,6 +34,7 @@ class Backend final : public RefOps {
   void gated_mlp(const GatedMlpArgs&) override { asked.emplace_back("gated_mlp"); }
   void experts(const ExpertsArgs&) override { asked.emplace_back("experts"); }
   void cluster_head(const ClusterHeadArgs&) override { asked.emplace_back("cluster_head"); }
+  void norm_linears(const NormLinearsArgs&) override { asked.emplace_back("norm_linears"); }
 
   std::vector<std::string> asked;
 
@@ -80,8 +81,10 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
                .scratch = {},
                .out = {}});
   ops.cluster_head({});
-  EXPECT_THAT(backend.asked, ElementsAre("run_step", "forget_steps", "peaks", "soft_cap", "join",
-                                         "linears", "gated_mlp", "experts", "cluster_head"));
+  ops.norm_linears({});
+  EXPECT_THAT(backend.asked,
+              ElementsAre("run_step", "forget_steps", "peaks", "soft_cap", "join", "linears",
+                          "gated_mlp", "experts", "cluster_head", "norm_linears"));
 }
 
 class Around final : public ForwardingOps {

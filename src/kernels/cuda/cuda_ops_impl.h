@@ -49,6 +49,7 @@ class CudaOps : public Ops {
   void rms_norm(const RmsNormArgs& args) override;
   void linear(const LinearArgs& args) override;
   void linears(const LinearsArgs& args) override;
+  void norm_linears(const NormLinearsArgs& args) override;
   void gated_mul(const GatedMulArgs& args) override;
   void join(const JoinArgs& args) override;
   void soft_cap(const SoftCapArgs& args) override;

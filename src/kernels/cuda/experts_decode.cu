@@ -15,7 +15,7 @@ namespace {
 constexpr int kWarps = 16;  // of a block; one block per multiprocessor
 constexpr int kThreads = kWarps * kWarp;
 static_assert(kThreads >= kMostPairs);
-constexpr int kAhead = 2;      // slabs of two tiles that a warp has asked for
+constexpr int kInt4Ahead = 2;  // slabs of two tiles that a warp has asked for
 constexpr int kDownTiles = 2;  // of a block: activations are rounded once for both
 constexpr int kLineWeights = 128 / sizeof(ExpertWeight);  // of a table, in a line of cache
 
@@ -23,7 +23,10 @@ constexpr int kLineWeights = 128 / sizeof(ExpertWeight);  // of a table, in a li
 struct SlabCursor {
   int slot, slab;  // the tile's, and of the tile
 
-  __device__ SlabCursor(int slabs) : slot(0), slab(int(threadIdx.x) / kWarp) { normalize(slabs); }
+  __device__ SlabCursor(int its_slot, int its_slab) : slot(its_slot), slab(its_slab) {}
+  __device__ explicit SlabCursor(int slabs) : slot(0), slab(int(threadIdx.x) / kWarp) {
+    normalize(slabs);
+  }
   __device__ void advance(int slabs) {
     slab += kWarps;
     normalize(slabs);
@@ -38,13 +41,21 @@ struct SlabCursor {
   }
 };
 
-// A warp's slabs of int4 in groups of 128. The first ones are asked for when it is made, which may
-// be before their activations are there.
-template <int kTiles>
-class Int4Walk {
+__device__ __forceinline__ void load_slab(const WeightTile& tile, int slab, Int4Words& words) {
+  words = load_int4(tile, slab);
+}
+__device__ __forceinline__ void load_slab(const WeightTile& tile, int slab,
+                                          HalfWords<Fp8Slab>& words) {
+  words = load_halves<Fp8Slab>(tile, slab);
+}
+
+// A warp's slabs, kAhead of which are on their way. The first ones are asked for when it is made,
+// which may be before their activations are there.
+template <class Words, int kTiles, int kAhead>
+class SlabWalk {
  public:
   // tiles: [slots][kTiles]
-  __device__ Int4Walk(const WeightTile* tiles, int slots, int slabs)
+  __device__ SlabWalk(const WeightTile* tiles, int slots, int slabs)
       : tiles_(tiles), slots_(slots), slabs_(slabs), next_(slabs) {
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) load(words_[i]);
@@ -67,18 +78,18 @@ class Int4Walk {
   }
 
  private:
-  __device__ __forceinline__ void load(Int4Words (&words)[kTiles]) {
+  __device__ __forceinline__ void load(Words (&words)[kTiles]) {
     if (next_.slot >= slots_) return;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t)
-      words[t] = load_int4(tiles_[next_.slot * kTiles + t], next_.slab);
+      load_slab(tiles_[next_.slot * kTiles + t], next_.slab, words[t]);
     next_.advance(slabs_);
   }
 
   const WeightTile* tiles_;
   int slots_, slabs_;
   SlabCursor next_;
-  Int4Words words_[kAhead][kTiles];
+  Words words_[kAhead][kTiles];
 };
 
 // What a block of gate_up_kernel() works on at a time: tiles of 16 outputs of gate and up.
@@ -125,6 +136,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int width = is_shared ? step.shared_width : step.width;
   const int tiles = (width + kTileOut - 1) / kTileOut, slabs = slabs_of(step.hidden);
   const InputForms& forms = is_shared ? step.shared_forms : step.forms;
+  const bool shared_fp8 = is_shared && !forms.integers;  // of usual ones
   const RoundedInputs inputs(memory, step.x, step.rows, step.hidden, forms);
   // [entries][gate, up][slabs][16 outputs]
   auto* values = reinterpret_cast<float*>(memory + RoundedInputs::bytes(step.rows, slabs, forms));
@@ -200,10 +212,20 @@ __global__ void __launch_bounds__(kThreads, 1)
       });
     };
     if (kUsual && !is_shared) {
-      Int4Walk<2> walk(&batch.tiles[0][0], count, slabs);
+      SlabWalk<Int4Words, 2, kInt4Ahead> walk(&batch.tiles[0][0], count, slabs);
       walk.run([&](const Int4Words(&words)[2], const SlabCursor& at) {
         put(at, [&](const auto&, const auto& users, const auto& values_of) {
           put_int4_values(words, inputs, at.slab, users, values_of);
+        });
+      });
+    } else if (kUsual && kOneRow && shared_fp8) {
+      // Gate and up one after the other.
+      SlabWalk<HalfWords<Fp8Slab>, 1, 2> walk(&batch.tiles[0][0], count * 2, slabs);
+      walk.run([&](const HalfWords<Fp8Slab>(&words)[1], const SlabCursor& at) {
+        const SlabCursor pair{at.slot / 2, at.slab};
+        put(pair, [&](const auto&, const auto& users, const auto& values_of) {
+          put_half_values<Fp8Slab, 4>(words[0], inputs, at.slab, users,
+                                      [&](int user, int) { return values_of(user, at.slot % 2); });
         });
       });
     } else {
@@ -294,7 +316,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   const WeightTile* shared_tiles = tiles + experts * kDownTiles;
   __syncthreads();
-  Int4Walk<kDownTiles> walk(tiles, kUsual ? experts : 0, slabs);
+  SlabWalk<Int4Words, kDownTiles, kInt4Ahead> walk(tiles, kUsual ? experts : 0, slabs);
+  const bool shared_fp8 = kUsual && kOneRow && shared_slabs > 0 && !step.shared_forms.integers;
+  SlabWalk<HalfWords<Fp8Slab>, 1, 1> shared_walk(shared_tiles, shared_fp8 ? kDownTiles : 0,
+                                                 shared_slabs);
 
   wait_for_inputs();
   let_next_begin();
@@ -339,13 +364,20 @@ __global__ void __launch_bounds__(kThreads, 1)
                             [&](int user, int) { return values_of(user, t); });
       });
   }
+  const auto shared_place = [&](int row, int slab, int t) {
+    return place(shared_values, row * shared_slabs + slab) + t * kTileOut;
+  };
+  const Users all_rows{rows, [](int row) { return row; }};
+  shared_walk.run([&](const HalfWords<Fp8Slab>(&words)[1], const SlabCursor& at) {
+    put_half_values<Fp8Slab, 4>(words[0], shared_inputs, at.slab, all_rows,
+                                [&](int row, int) { return shared_place(row, at.slab, at.slot); });
+  });
 #pragma unroll 1
-  for (int i = warp; i < shared_slabs * kDownTiles; i += kWarps) {
+  for (int i = shared_fp8 ? shared_slabs * kDownTiles : warp; i < shared_slabs * kDownTiles;
+       i += kWarps) {
     const int slab = i / kDownTiles, t = i % kDownTiles;
-    put_values<kUsual>(shared_tiles[t], outputs_of(t), shared_inputs, slab,
-                       Users{rows, [](int row) { return row; }}, [&](int row, int) {
-                         return place(shared_values, row * shared_slabs + slab) + t * kTileOut;
-                       });
+    put_values<kUsual>(shared_tiles[t], outputs_of(t), shared_inputs, slab, all_rows,
+                       [&](int row, int) { return shared_place(row, slab, t); });
   }
   __syncthreads();
 

@@ -1,195 +1,16 @@
-// Linear layers of few rows: bound by the bytes of the weights. Every warp keeps a ring of slabs on
-// their way to shared memory, across the tiles of its team, and begins with them before the input
-// is there.
+// Linear layers of few rows: bound by the bytes of the weights.
 #include <algorithm>
+#include <optional>
 
-#include "kernels/cuda/async_copy.cuh"
 #include "kernels/cuda/float_outputs.cuh"
 #include "kernels/cuda/int4_products.cuh"
-#include "kernels/cuda/linear.h"
+#include "kernels/cuda/rounded_rows.cuh"
+#include "kernels/cuda/slab_stream.cuh"
 
 namespace slip {
 namespace {
 
-constexpr int kWarps = 8;  // of a team; they share the slabs of a tile: warp w has w, w + 8, ...
-constexpr int kTeams = 2;  // of a block; they share the rounded inputs
-constexpr int kThreads = kTeams * kWarps * kWarp;
-constexpr int kPartialStride = kTileOut + 4;  // a row of partial sums; no two lanes meet in a bank
-
-constexpr int kInt4ScaleBytes = kTileOut * 2;  // of a slab in one group
-constexpr int kInt4Slot = 1024 + kInt4ScaleBytes;
-constexpr int kByteSlot = 2048 + 16;
-constexpr int kMostPlaces = 16;  // tiles x rows of a team that wait for the same barrier
-
-struct FewRows {
-  LinearInput input;
-  LinearJobs slabs, floats;
-  int32_t slabs_per_tile;
-  int32_t rows_per_block;
-  int32_t tiles_at_once;  // of a team, whose partial sums wait for the same barrier
-  int32_t teams;          // of all blocks; those of a block are gridDim.x apart
-  // Of shared memory, behind the rings.
-  int32_t inputs_at, units_at, partials_at;
-  bool add;
-};
-
-__device__ __forceinline__ int warp_of_team() { return int(threadIdx.x) / kWarp % kWarps; }
-__device__ __forceinline__ int team() { return int(threadIdx.x) / kWarp / kWarps; }
-__device__ __forceinline__ int first_tile() { return int(blockIdx.x) + team() * int(gridDim.x); }
-
-// The slabs of a warp, in the order in which it uses them.
-template <int kSlots, bool kInt4>
-class SlabStream {
- public:
-  static constexpr int kSlotBytes = kInt4 ? kInt4Slot : kByteSlot;
-  static constexpr int kRingBytes = kSlots * kSlotBytes;
-
-  __device__ SlabStream(const FewRows& work, std::byte* ring)
-      : work_(work), ring_(ring), tile_(first_tile()) {
-    if (warp() >= work.slabs_per_tile) tile_ = work.slabs.units;  // nothing to do
-    if (tile_ < work.slabs.units) begin_tile();
-    for (int i = 0; i < kSlots - 1; ++i) load_one();
-  }
-
-  // The next one; the slot of the one before it is filled again.
-  __device__ const std::byte* next() {
-    wait_for_copies<kSlots - 2>();
-    __syncwarp();
-    load_one();
-    const std::byte* slab = ring_ + use_;
-    use_ = use_ + kSlotBytes == kRingBytes ? 0 : use_ + kSlotBytes;
-    return slab;
-  }
-
- private:
-  __device__ static int warp() { return warp_of_team(); }
-  __device__ static int lane() { return int(threadIdx.x) % kWarp; }
-
-  __device__ void begin_tile() {
-    while (tile_ >= work_.slabs.list[job_].end) ++job_;
-    const DeviceWeight& weight = work_.slabs.list[job_].weight;
-    const int64_t tile = tile_ - (job_ == 0 ? 0 : work_.slabs.list[job_ - 1].end);
-    const int64_t slabs = work_.slabs_per_tile;
-    const auto* scales = static_cast<const std::byte*>(weight.scales);
-    slab_ = warp();
-    slab_bytes_ = kInt4 ? 1024 : slab_bytes(weight.format);
-    values_ = weight.values + (tile * slabs + slab_) * slab_bytes_ + lane() * 16;
-    scale_bytes_ = 0;
-    if (kInt4 || weight.format == WeightFormat::int4_group) {
-      scale_bytes_ = kInt4 ? kInt4ScaleBytes : kSlabIn / weight.group * kTileOut * 2;
-      scales_ = scales + (tile * slabs + slab_) * scale_bytes_ + lane() * 16;
-    } else if (weight.format == WeightFormat::fp8_block) {
-      scale_bytes_ = sizeof(float);
-      scales_ = scales + (tile / (kFp8Block / kTileOut) * slabs + slab_) * scale_bytes_;
-    }
-  }
-
-  __device__ void next_tile() {
-    tile_ += work_.teams;
-    if (tile_ >= work_.slabs.units) return;
-    if (!kInt4 || tile_ >= work_.slabs.list[job_].end) return begin_tile();
-    // The same weight: as far again, less what this warp has had of the tile.
-    const int64_t slabs = int64_t(work_.teams) * work_.slabs_per_tile - (slab_ - warp());
-    values_ += slabs * 1024;
-    scales_ += slabs * kInt4ScaleBytes;
-    slab_ = warp();
-  }
-
-  __device__ void load_one() {
-    if (tile_ < work_.slabs.units) {
-      std::byte* slot = ring_ + fill_ + lane() * 16;
-      copy_16_async(slot, values_);
-      copy_16_async(slot + 512, values_ + 512);
-      if (kInt4 || slab_bytes_ == 1024) {
-        if (lane() * 16 < (kInt4 ? kInt4ScaleBytes : scale_bytes_))
-          copy_16_async(slot + 1024, scales_);
-      } else {
-        copy_16_async(slot + 1024, values_ + 1024);
-        copy_16_async(slot + 1536, values_ + 1536);
-        if (lane() * 4 < scale_bytes_) copy_4_async(slot + 2048, scales_);
-      }
-      values_ += kWarps * (kInt4 ? 1024 : slab_bytes_);
-      scales_ += kWarps * (kInt4 ? kInt4ScaleBytes : scale_bytes_);
-      slab_ += kWarps;
-      if (slab_ >= work_.slabs_per_tile) next_tile();
-    }
-    end_copy_group();  // also an empty group: groups are counted
-    fill_ = fill_ + kSlotBytes == kRingBytes ? 0 : fill_ + kSlotBytes;
-  }
-
-  const FewRows& work_;
-  std::byte* ring_;
-  int fill_ = 0, use_ = 0;  // bytes from the ring's start
-  // Of the next load.
-  int tile_, job_ = 0, slab_ = 0;
-  int slab_bytes_ = 0, scale_bytes_ = 0;
-  const std::byte* values_ = nullptr;  // this lane's
-  const std::byte* scales_ = nullptr;
-};
-
-// What a block knows of its rows, in shared memory; slab after slab, each with all rows.
-struct RoundedRows {
-  std::byte* inputs;
-  std::byte* units;  // a float each; an IntegerSlab for int4
-  int rows;
-
-  __device__ float* unit(int slab) const { return reinterpret_cast<float*>(units) + slab * rows; }
-  __device__ IntegerSlab* integers(int slab) const {
-    return reinterpret_cast<IntegerSlab*>(units) + slab * rows;
-  }
-};
-
-// Rounds all rows, a slab of a row per warp at a time.
-template <bool kInt4>
-__device__ __forceinline__ void round_inputs(const FewRows& work, int64_t first_row,
-                                             const RoundedRows& to) {
-  const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
-  const LinearInput& input = work.input;
-  const int slabs = work.slabs_per_tile;
-  constexpr int kStep = kTeams * kWarps;
-  constexpr int kAtOnce = 4;  // rounded side by side
-  constexpr int kRounds = 3;  // whose loads are on their way
-  const int items = slabs * to.rows;
-  const auto row_of = [&](int item) {  // few rows: cheaper than a division
-    int row = 0;
-    while (item >= (row + 1) * slabs) ++row;
-    return row;
-  };
-  for (int begin = warp; begin < items; begin += kStep * kAtOnce * kRounds) {
-    float4 x[kRounds][kAtOnce];
-#pragma unroll
-    for (int round = 0; round < kRounds; ++round) {
-      if (begin + round * kAtOnce * kStep >= items) continue;
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int item = min(begin + (round * kAtOnce + i) * kStep, items - 1);
-        const int row = row_of(item);
-        const float* from = input.x + (first_row + row) * input.in;
-        const int64_t column = (item - row * slabs) * kSlabIn + lane * 4;
-        x[round][i] = input.quads ? load_quad<true>(from, column, input.in)
-                                  : load_quad<false>(from, column, input.in);
-      }
-    }
-#pragma unroll
-    for (int round = 0; round < kRounds; ++round) {
-      if (begin + round * kAtOnce * kStep >= items) continue;
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {  // past the end: the last once more, to the same place
-        const int item = min(begin + (round * kAtOnce + i) * kStep, items - 1);
-        const int row = row_of(item), slab = item - row * slabs;
-        std::byte* place = to.inputs + slab * slab_input_bytes(to.rows);
-        if constexpr (kInt4) {
-          const IntegerSlab rounded = round_to_integers(x[round][i], row, to.rows, place);
-          if (lane == 0) to.integers(slab)[row] = rounded;
-        } else {
-          const float unit = round_slab(x[round][i], row, to.rows, place);
-          if (lane == 0) to.unit(slab)[row] = unit;
-        }
-      }
-    }
-  }
-  __syncthreads();
-}
+using namespace gemv;
 
 // Where a lane finds its part of a slab's inputs. Rows past the last are copies of it: their sums
 // are not written.
@@ -362,7 +183,9 @@ __device__ __forceinline__ void finish_tiles(const FewRows& work, int first, int
   *out = work.add ? before + sum : sum;
 }
 
-template <int kRowTiles, int kSlots, bool kInt4>
+constexpr int kDeclaredBytes = 2048;  // of shared memory, in the kernel itself
+
+template <int kRowTiles, int kSlots, bool kInt4, bool kNormed>
 __global__ void __launch_bounds__(kThreads, 1)
     few_rows_kernel(const __grid_constant__ FewRows work) {
   let_next_begin();
@@ -373,22 +196,33 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int rows = int(min(int64_t(work.rows_per_block), work.input.rows - first_row));
 
   Stream stream(work, shared + int(threadIdx.x) / kWarp * Stream::kRingBytes);
-  // Floats go while the rings fill.
-  if (int(blockIdx.x) < work.floats.units && blockIdx.y == 0 && threadIdx.x < kFloatThreads) {
-    if (work.input.quads)
-      float_outputs<true, 3>(work.input, work.floats, int(blockIdx.x), int(gridDim.x), work.add);
-    else
-      float_outputs<false, 2>(work.input, work.floats, int(blockIdx.x), int(gridDim.x), work.add);
-  }
-  wait_for_inputs();
+  using Floats = FloatPair<Bf16Piece, true>;
+  static_assert(kThreads == kMostFloatGroups * kFloatThreads);
+  int float_unit = int(blockIdx.x) + float_group() * int(gridDim.x);
+  const int float_units = work.floats.units * rows;
+  std::optional<Floats> floats;
+  if (float_unit < float_units) floats.emplace(work.input, work.floats, float_unit);
+
+  const SlabItems items{work.input, first_row, rows, work.slabs_per_tile};
   const RoundedRows rounded{shared + work.inputs_at, shared + work.units_at, rows};
-  round_inputs<kInt4>(work, first_row, rounded);
+  auto* partials = reinterpret_cast<float*>(shared + work.partials_at);
+  float inverse = 1;
+  if constexpr (kNormed)
+    inverse = round_normed<kInt4>(items, work.norm, rounded, partials);
+  else
+    round_plain<kInt4>(items, rounded);
+  __syncthreads();
+#pragma unroll 1
+  while (float_unit < float_units) {
+    floats->finish(kNormed ? work.norm : LinearNorm{}, inverse, work.add);
+    float_unit += kMostFloatGroups * int(gridDim.x);
+    if (float_unit < float_units) floats.emplace(work.input, work.floats, float_unit);
+  }
 
   // Two sets of partial sums take turns: the next may be finished by some warps while others still
   // read the last.
   using Tile = std::conditional_t<kInt4, TileOfInt4<kRowTiles>, TileOfAny<kRowTiles>>;
   const typename Tile::Lanes lanes(rows);
-  auto* partials = reinterpret_cast<float*>(shared + work.partials_at);
   const int tile_partials = kWarps * work.rows_per_block * kPartialStride;
   int job = 0, turn = 0;
   for (int first = int(blockIdx.x); first < work.slabs.units;
@@ -410,48 +244,75 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
-template <bool kQuads>
+template <class Piece, bool kQuads>
 __global__ void __launch_bounds__(kFloatThreads)
     floats_kernel(const __grid_constant__ LinearInput input,
                   const __grid_constant__ LinearJobs jobs, bool add) {
   let_next_begin();
-  float_outputs<kQuads, 4>(input, jobs, int(blockIdx.x), int(gridDim.x), add);
+  FloatPair<Piece, kQuads> pair(input, jobs, int(blockIdx.x));
+  wait_for_inputs();
+  pair.finish({}, 1, add);
 }
 
 using FewRowsKernel = void (*)(FewRows);
 
 // For up to so many rows.
-FewRowsKernel few_rows_kernel_for(bool int4, int slots, int rows) {
-  if (int4 && slots == 8)
-    return rows <= 4   ? few_rows_kernel<1, 8, true>
-           : rows <= 8 ? few_rows_kernel<2, 8, true>
-                       : few_rows_kernel<4, 8, true>;
+FewRowsKernel kernel_for(bool int4, bool short_rings, int rows) {
+  if (int4 && !short_rings)
+    return rows <= 4   ? few_rows_kernel<1, 8, true, false>
+           : rows <= 8 ? few_rows_kernel<2, 8, true, false>
+                       : few_rows_kernel<4, 8, true, false>;
   if (int4)
-    return rows <= 4   ? few_rows_kernel<1, 3, true>
-           : rows <= 8 ? few_rows_kernel<2, 3, true>
-                       : few_rows_kernel<4, 3, true>;
-  if (slots == 4) return rows <= 8 ? few_rows_kernel<1, 4, false> : few_rows_kernel<2, 4, false>;
-  return rows <= 8 ? few_rows_kernel<1, 2, false> : few_rows_kernel<2, 2, false>;
+    return rows <= 4   ? few_rows_kernel<1, 3, true, false>
+           : rows <= 8 ? few_rows_kernel<2, 3, true, false>
+                       : few_rows_kernel<4, 3, true, false>;
+  if (short_rings)
+    return rows <= 8 ? few_rows_kernel<1, 2, false, false> : few_rows_kernel<2, 2, false, false>;
+  return rows <= 8 ? few_rows_kernel<1, 4, false, false> : few_rows_kernel<2, 4, false, false>;
+}
+
+// For one row that is to be normed.
+FewRowsKernel norming_kernel_for(bool int4, bool short_rings) {
+  if (short_rings)
+    return int4 ? few_rows_kernel<1, 3, true, true> : few_rows_kernel<1, 2, false, true>;
+  return int4 ? few_rows_kernel<1, 8, true, true> : few_rows_kernel<1, 4, false, true>;
+}
+
+template <class Piece>
+void launch_floats_of(const Launcher& launcher, const LinearInput& input, const LinearJobs& floats,
+                      bool add) {
+  const auto kernel = input.quads ? floats_kernel<Piece, true> : floats_kernel<Piece, false>;
+  launch(launcher, unsigned(floats.units * input.rows), kFloatThreads, 0, kernel, input, floats,
+         add);
+}
+
+LinearJobs of_format(const LinearJobs& jobs, WeightFormat format) {
+  LinearJobs some;
+  for (int i = 0; i < jobs.count; ++i) {
+    const LinearJob& job = jobs.list[i];
+    if (job.weight.format == format)
+      some.add(job.weight, job.out, job.end - (i == 0 ? 0 : jobs.list[i - 1].end));
+  }
+  return some;
 }
 
 void launch_floats(const Launcher& launcher, const LinearInput& input, const LinearJobs& floats,
                    bool add) {
-  const int blocks = std::min(floats.units, 8 * launcher.multiprocessors);
-  launch(launcher, unsigned(blocks), kFloatThreads, 0,
-         input.quads ? floats_kernel<true> : floats_kernel<false>, input, floats, add);
+  if (const LinearJobs some = of_format(floats, WeightFormat::bf16); some.count > 0)
+    launch_floats_of<Bf16Piece>(launcher, input, some, add);
+  if (const LinearJobs some = of_format(floats, WeightFormat::f16); some.count > 0)
+    launch_floats_of<F16Piece>(launcher, input, some, add);
+  if (const LinearJobs some = of_format(floats, WeightFormat::f32); some.count > 0)
+    launch_floats_of<F32Piece>(launcher, input, some, add);
 }
 
-}  // namespace
-
-namespace {
-
 // `int4`: all slabs are, in groups of 128.
-void launch_few_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
-                     const LinearJobs& floats, bool int4, bool add) {
+void launch_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
+                     const LinearJobs& slabs, const LinearJobs& floats, bool int4, bool add) {
   FewRows work{};
   work.input = input;
+  work.norm = norm;
   work.slabs = slabs;
-  work.floats = floats;
   work.slabs_per_tile = int32_t(slab_count(input.in));
   work.add = add;
   const int slot_bytes = int4 ? kInt4Slot : kByteSlot;
@@ -472,24 +333,34 @@ void launch_few_rows(const Launcher& launcher, const LinearInput& input, const L
   // One block per multiprocessor, and never two: the rings are large enough to see to that. Blocks
   // of half the size would let the next kernel begin earlier, but not on all multiprocessors alike.
   int rows = int(input.rows), slots = int4 ? 8 : 4;
-  const int room = launcher.shared_bytes - kFloatSharedBytes;
-  if (shared_bytes(slots, rows) > room) slots = int4 ? 3 : 2;
+  const int room = launcher.shared_bytes - kDeclaredBytes;
+  const bool short_rings = shared_bytes(slots, rows) > room;
+  if (short_rings) slots = int4 ? 3 : 2;
   while (rows > 1 && shared_bytes(slots, rows) > room) rows = (rows + 1) / 2;
   const int bytes = shared_bytes(slots, rows);
   check(bytes <= room, "linear: ", input.in, " inputs need ", bytes,
         " bytes of shared memory, a block has ", room);
-  const int blocks = std::min(std::max(slabs.units, floats.units), launcher.multiprocessors);
+  // Floats of the usual kind go beside the others.
+  const bool beside = input.quads && rows == input.rows &&
+                      of_format(floats, WeightFormat::bf16).count == floats.count;
+  if (beside) work.floats = floats;
+  const int blocks = std::min(std::max(slabs.units, work.floats.units), launcher.multiprocessors);
   work.teams = kTeams * blocks;
-  const FewRowsKernel kernel = few_rows_kernel_for(int4, slots, rows);
+  const FewRowsKernel kernel =
+      norm ? norming_kernel_for(int4, short_rings) : kernel_for(int4, short_rings, rows);
   allow_shared(kernel, size_t(bytes));
   launch(launcher, dim3(unsigned(blocks), unsigned((input.rows + rows - 1) / rows)), kThreads,
          size_t(bytes), kernel, work);
+  if (beside) return;
+  LinearInput behind = input;
+  if (norm) behind.x = norm.out;
+  launch_floats(launcher, behind, floats, add);
 }
 
 }  // namespace
 
-void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
-                     const LinearJobs& floats, bool add) {
+void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
+                     const LinearJobs& slabs, const LinearJobs& floats, bool add) {
   // Those whose activations become integers go by themselves.
   LinearJobs int4, others;
   for (int i = 0; i < slabs.count; ++i) {
@@ -498,10 +369,11 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
         job.weight.format == WeightFormat::int4_group && job.weight.group == kSlabIn;
     (integers ? int4 : others).add(job.weight, job.out, tile_count(job.weight.out));
   }
-  if (int4.count > 0) launch_few_rows(launcher, input, int4, floats, true, add);
+  if (int4.count > 0) launch_few_rows(launcher, input, norm, int4, floats, true, add);
   if (others.count > 0)
-    launch_few_rows(launcher, input, others, int4.count > 0 ? LinearJobs{} : floats, false, add);
-  if (slabs.count == 0 && floats.count > 0) launch_floats(launcher, input, floats, add);
+    launch_few_rows(launcher, input, norm, others, int4.count > 0 ? LinearJobs{} : floats, false,
+                    add);
+  if (slabs.count == 0) launch_floats(launcher, input, floats, add);
 }
 
 }  // namespace slip

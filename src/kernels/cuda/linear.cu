@@ -11,6 +11,23 @@ LinearInput linear_input(const View& x) {
   return {x.f32(), x.shape[0], in, rows_of_quads(in, {x.data})};
 }
 
+// Weights of a call, as kernels take them.
+struct Jobs {
+  LinearJobs slabs, floats;
+
+  Jobs(const View& x, std::span<const LinearOutput> outputs) {
+    check(outputs.size() <= kMaxLinears, "linears: more than ", kMaxLinears, " weights");
+    for (const LinearOutput& output : outputs) {
+      check_shapes(LinearArgs{.x = x, .weight = output.weight, .out = output.out});
+      const DeviceWeight weight = device_weight(output.weight);
+      if (in_slabs(weight.format))
+        slabs.add(weight, output.out.f32(), tile_count(weight.out));
+      else
+        floats.add(weight, output.out.f32(), (weight.out + kFloatOutputs - 1) / kFloatOutputs);
+    }
+  }
+};
+
 }  // namespace
 
 void CudaOps::linear(const LinearArgs& args) {
@@ -21,29 +38,40 @@ void CudaOps::linear(const LinearArgs& args) {
 void CudaOps::linears(const LinearsArgs& args) { run_linears(args.x, args.outputs, false); }
 
 void CudaOps::run_linears(const View& x, std::span<const LinearOutput> outputs, bool add) {
-  check(outputs.size() <= kMaxLinears, "linears: more than ", kMaxLinears, " weights");
-  LinearJobs slabs, floats;
-  for (const LinearOutput& output : outputs) {
-    check_shapes(LinearArgs{.x = x, .weight = output.weight, .out = output.out});
-    const DeviceWeight weight = device_weight(output.weight);
-    if (in_slabs(weight.format))
-      slabs.add(weight, output.out.f32(), tile_count(weight.out));
-    else
-      floats.add(weight, output.out.f32(), (weight.out + kFloatOutputs - 1) / kFloatOutputs);
-  }
+  const Jobs jobs(x, outputs);
   const LinearInput input = linear_input(x);
   if (input.rows == 0) return;
-  if (input.rows <= kFewLinearRows) return linear_few_rows(launcher_, input, slabs, floats, add);
+  if (input.rows <= kFewLinearRows)
+    return linear_few_rows(launcher_, input, {}, jobs.slabs, jobs.floats, add);
 
-  if (slabs.count > 0) {
+  if (jobs.slabs.count > 0) {
     std::byte* rounded = scratch(rounded_rows_bytes(input.rows, input.in));
     round_rows(launcher_, input, rounded);
-    for (int i = 0; i < slabs.count; ++i)
-      linear_many_rows(launcher_, rounded, input.rows, slabs.list[i].weight, slabs.list[i].out,
-                       add);
+    for (int i = 0; i < jobs.slabs.count; ++i)
+      linear_many_rows(launcher_, rounded, input.rows, jobs.slabs.list[i].weight,
+                       jobs.slabs.list[i].out, add);
   }
-  for (int i = 0; i < floats.count; ++i)
-    linear_floats_many_rows(launcher_, input, floats.list[i].weight, floats.list[i].out, add);
+  for (int i = 0; i < jobs.floats.count; ++i)
+    linear_floats_many_rows(launcher_, input, jobs.floats.list[i].weight, jobs.floats.list[i].out,
+                            add);
+}
+
+void CudaOps::norm_linears(const NormLinearsArgs& args) {
+  const RmsNormArgs& norm = args.norm;
+  check_shapes(norm);
+  const Jobs jobs(norm.x, args.outputs);
+  LinearInput input = linear_input(norm.x);
+  const LinearNorm on_the_way{.scale = norm.scale.empty() ? nullptr : norm.scale.f32(),
+                              .out = norm.out.f32(),
+                              .eps = norm.eps};
+  input.quads = rows_of_quads(input.in, {input.x, on_the_way.scale, on_the_way.out});
+  // In place, a block would overwrite what others still read. Several rows are better normed once
+  // than by every block.
+  const bool plain = norm.out.data != norm.x.data && !norm.add && norm.factor == 1;
+  if (!plain || !input.quads || input.rows != 1 || jobs.slabs.count == 0 ||
+      slab_count(input.in) > kMostNormedSlabs)
+    return Ops::norm_linears(args);
+  linear_few_rows(launcher_, input, on_the_way, jobs.slabs, jobs.floats, false);
 }
 
 }  // namespace slip

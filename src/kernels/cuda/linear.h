@@ -20,6 +20,16 @@ struct LinearInput {
   bool quads;  // rows can be read in fours (quads.cuh)
 };
 
+// A single row can be normed on its way in, to the bit as by rms_norm().
+struct LinearNorm {
+  const float* scale = nullptr;  // [in]; null: 1
+  float* out = nullptr;          // [in]: what is normed goes here, too; null: the row as it is
+  float eps = 0;
+
+  __host__ __device__ explicit operator bool() const { return out != nullptr; }
+};
+inline constexpr int kMostNormedSlabs = 128;  // of a row
+
 struct LinearJob {
   DeviceWeight weight;
   float* out;   // [rows, weight.out]
@@ -39,9 +49,10 @@ struct LinearJobs {
   }
 };
 
-// Up to kFewLinearRows rows, all weights in one launch. out (+)= W x
-void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
-                     const LinearJobs& floats, bool add);
+// Up to kFewLinearRows rows, all weights in one launch. out (+)= W x. A row that is to be normed
+// can be read in fours and has at most kMostNormedSlabs; some of its weights come in slabs.
+void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
+                     const LinearJobs& slabs, const LinearJobs& floats, bool add);
 
 // Any number of rows. Inputs are rounded once, into scratch of this size, for all weights.
 size_t rounded_rows_bytes(int64_t rows, int64_t in);

@@ -1,28 +1,15 @@
 #include <algorithm>
 
 #include "kernels/cuda/cuda_ops_impl.h"
-#include "kernels/cuda/device/warp.cuh"
-#include "kernels/cuda/quads.cuh"
+#include "kernels/cuda/row_norm.cuh"
 #include "kernels/dims.h"
 
 namespace slip {
 namespace {
 
 constexpr int kMostThreads = 1024;
+constexpr int kMostSlabs = 512;
 constexpr int kHeadsPerBlock = 4;  // a warp each
-
-__device__ __forceinline__ float add_squares(float sum, float4 x) {
-  return fmaf(x.w, x.w, fmaf(x.z, x.z, fmaf(x.y, x.y, fmaf(x.x, x.x, sum))));
-}
-
-__device__ __forceinline__ float inverse_rms(float squares, int64_t dim, float eps) {
-  return 1.0f / sqrtf(squares / float(dim) + eps);
-}
-
-__device__ __forceinline__ float4 scaled(float4 x, float factor, float4 scale) {
-  return make_float4(x.x * factor * scale.x, x.y * factor * scale.y, x.z * factor * scale.z,
-                     x.w * factor * scale.w);
-}
 
 __device__ __forceinline__ float4 gated(float4 x, float4 gate) {
   return make_float4(x.x * silu(gate.x), x.y * silu(gate.y), x.z * silu(gate.z),
@@ -57,42 +44,52 @@ __device__ __forceinline__ float4 finished(const NormParams& p, float4 before, f
                      p.factor * normed.w);
 }
 
-// A block per row. The first eight values of a thread, all there are up to 8192 per row, stay in
-// registers, and everything about them is asked for at once.
+// A block per row, a warp per slab. The first two slabs of a warp, all there are up to 8192 per
+// row, stay in registers, and everything about them is asked for at once.
 template <bool kAligned>
 __global__ void rms_norm_kernel(const __grid_constant__ NormParams p) {
-  constexpr int kHeld = 2;  // quads
-  __shared__ float sums[kWarp];
+  constexpr int kHeld = 2;
+  __shared__ float squares[kMostSlabs];
   const int64_t dim = p.dim;
-  const int64_t first = int64_t(threadIdx.x) * kQuad, stride = int64_t(blockDim.x) * kQuad;
+  const int slabs = int((dim + kNormSlab - 1) / kNormSlab);
+  const int warp = int(threadIdx.x) / kWarp, warps = int(blockDim.x) / kWarp;
+  const auto column = [&](int slab) {
+    return int64_t(slab) * kNormSlab + int(threadIdx.x) % kWarp * kQuad;
+  };
   const float* x = p.x + blockIdx.x * dim;
   float* out = p.out + blockIdx.x * dim;
   float4 scale[kHeld], held[kHeld], before[kHeld];
 #pragma unroll
-  for (int i = 0; i < kHeld; ++i) scale[i] = scale_at<kAligned>(p, first + i * stride);
+  for (int i = 0; i < kHeld; ++i) scale[i] = scale_at<kAligned>(p, column(warp + i * warps));
   let_next_begin();
   wait_for_inputs();
 
 #pragma unroll
-  for (int i = 0; i < kHeld; ++i) held[i] = load_quad<kAligned>(x, first + i * stride, dim);
+  for (int i = 0; i < kHeld; ++i) held[i] = load_quad<kAligned>(x, column(warp + i * warps), dim);
 #pragma unroll
-  for (int i = 0; i < kHeld; ++i) before[i] = before_at<kAligned>(p, out, first + i * stride);
-  float squares = 0;
+  for (int i = 0; i < kHeld; ++i) before[i] = before_at<kAligned>(p, out, column(warp + i * warps));
+  const auto keep = [&](int slab, float4 quad) {
+    const float sum = slab_squares(quad);
+    if (threadIdx.x % kWarp == 0 && slab < slabs) squares[slab] = sum;
+  };
 #pragma unroll
-  for (int i = 0; i < kHeld; ++i) squares = add_squares(squares, held[i]);
-  for (int64_t i = first + kHeld * stride; i < dim; i += stride)
-    squares = add_squares(squares, load_quad<kAligned>(x, i, dim));
-  const float inverse = inverse_rms(block_sum(squares, sums), dim, p.eps);
+  for (int i = 0; i < kHeld; ++i) keep(warp + i * warps, held[i]);
+  for (int slab = warp + kHeld * warps; slab < slabs; slab += warps)
+    keep(slab, load_quad<kAligned>(x, column(slab), dim));
+  __syncthreads();
+  const float inverse = inverse_rms(row_squares(squares, slabs), dim, p.eps);
 
 #pragma unroll
   for (int i = 0; i < kHeld; ++i)
-    store_quad<kAligned>(out, first + i * stride, dim,
+    store_quad<kAligned>(out, column(warp + i * warps), dim,
                          finished(p, before[i], scaled(held[i], inverse, scale[i])));
-  for (int64_t i = first + kHeld * stride; i < dim; i += stride)
+  for (int slab = warp + kHeld * warps; slab < slabs; slab += warps) {
+    const int64_t i = column(slab);
     store_quad<kAligned>(
         out, i, dim,
         finished(p, before_at<kAligned>(p, out, i),
                  scaled(load_quad<kAligned>(x, i, dim), inverse, scale_at<kAligned>(p, i))));
+  }
 }
 
 // A warp per head; the first four values of a lane are all there are up to 128 per head.
@@ -130,6 +127,7 @@ __global__ void gated_rms_norm_kernel(const float* x, const float* gate, const f
 void CudaOps::rms_norm(const RmsNormArgs& args) {
   check_shapes(args);
   const int64_t rows = args.x.shape[0], dim = args.x.shape[1];
+  check(dim <= kMostSlabs * kNormSlab, "rms_norm: ", dim, " values per row");
   if (rows == 0) return;
   const NormParams params{.x = args.x.f32(),
                           .scale = args.scale.empty() ? nullptr : args.scale.f32(),
@@ -138,7 +136,7 @@ void CudaOps::rms_norm(const RmsNormArgs& args) {
                           .eps = args.eps,
                           .factor = args.factor,
                           .add = args.add};
-  const int64_t warps = (dim + kWarp * kQuad - 1) / (kWarp * kQuad);
+  const int64_t warps = (dim + kNormSlab - 1) / kNormSlab;
   const unsigned threads = unsigned(std::clamp<int64_t>(warps * kWarp, kWarp, kMostThreads));
   const auto kernel = rows_of_quads(dim, {params.x, params.scale, params.out})
                           ? rms_norm_kernel<true>

@@ -136,23 +136,45 @@ __device__ __forceinline__ void put_int4_values(const Int4Words (&tiles)[kTiles]
   }
 }
 
-// The same of one weight in slabs of any other kind.
-template <class Slab, int kPairsPerGroup, class UserRows, class ValuesOf>
-__device__ __forceinline__ void put_half_values(const WeightTile& tile, const RoundedInputs& inputs,
-                                                int slab, const UserRows& users,
-                                                const ValuesOf& values_of) {
+// A lane's part of a slab of any other kind.
+template <class Slab>
+struct HalfWords {
+  static constexpr bool kOneScale = Slab::kFormat == WeightFormat::fp8_block;
+  uint32_t words[Slab::kWords];
+  const std::byte* scales;
+  float scale;  // of fp8: asked for with the rest
+
+  __device__ float2 scales_of(int group) const {
+    if constexpr (kOneScale) return make_float2(scale * kFp8Factor, scale * kFp8Factor);
+    return slab_scales<Slab>(scales, group);
+  }
+};
+
+template <class Slab>
+__device__ __forceinline__ HalfWords<Slab> load_halves(const WeightTile& tile, int slab) {
   const int lane = int(threadIdx.x) % kWarp;
   const std::byte* values = tile.values + slab * slab_bytes(Slab::kFormat) + lane * 16;
-  const std::byte* scales = tile.scales + slab * tile.scale_stride * 4;
-  uint32_t words[Slab::kWords];
+  HalfWords<Slab> result;
 #pragma unroll
   for (int i = 0; i < Slab::kWords; i += 4) {
     const uint4 four = load_stream(values + i / 4 * kPieceBytes);
-    words[i] = four.x;
-    words[i + 1] = four.y;
-    words[i + 2] = four.z;
-    words[i + 3] = four.w;
+    result.words[i] = four.x;
+    result.words[i + 1] = four.y;
+    result.words[i + 2] = four.z;
+    result.words[i + 3] = four.w;
   }
+  result.scales = tile.scales + slab * tile.scale_stride * 4;
+  if constexpr (HalfWords<Slab>::kOneScale)
+    result.scale = __ldg(reinterpret_cast<const float*>(result.scales));
+  return result;
+}
+
+// The same of one weight of such slabs.
+template <class Slab, int kPairsPerGroup, class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_half_values(const HalfWords<Slab>& loaded,
+                                                const RoundedInputs& inputs, int slab,
+                                                const UserRows& users, const ValuesOf& values_of) {
+  const int lane = int(threadIdx.x) % kWarp;
 #pragma unroll 1
   for (int first = 0; first < users.count(); first += kMmaRows) {
     const int column_user = min(first + lane / 4, users.count() - 1);
@@ -164,10 +186,10 @@ __device__ __forceinline__ void put_half_values(const WeightTile& tile, const Ro
 #pragma unroll
     for (int pair = 0; pair < kStepsPerSlab / 2; ++pair) {
       const uint4 x = *reinterpret_cast<const uint4*>(from + slab_offset(pair, 0, 0, 1));
-      mma(sums, Slab::fragment(words, 2 * pair), x.x, x.y);
-      mma(sums, Slab::fragment(words, 2 * pair + 1), x.z, x.w);
+      mma(sums, Slab::fragment(loaded.words, 2 * pair), x.x, x.y);
+      mma(sums, Slab::fragment(loaded.words, 2 * pair + 1), x.z, x.w);
       if ((pair + 1) % kPairsPerGroup == 0)
-        close_group(totals, sums, slab_scales<Slab>(scales, pair / kPairsPerGroup));
+        close_group(totals, sums, loaded.scales_of(pair / kPairsPerGroup));
     }
 #pragma unroll
     for (int next = 0; next < 2; ++next) {
@@ -214,17 +236,20 @@ __device__ __forceinline__ void put_values(const WeightTile& tile, int outputs,
                                            const RoundedInputs& inputs, int slab,
                                            const UserRows& users, const ValuesOf& values_of) {
   if (tile.format == WeightFormat::fp8_block)
-    return put_half_values<Fp8Slab, 4>(tile, inputs, slab, users, values_of);
+    return put_half_values<Fp8Slab, 4>(load_halves<Fp8Slab>(tile, slab), inputs, slab, users,
+                                       values_of);
   if (kUsual || (tile.format == WeightFormat::int4_group && tile.group == kSlabIn)) {
     const Int4Words words[1] = {load_int4(tile, slab)};
     return put_int4_values(words, inputs, slab, users, values_of);
   }
   if (tile.format == WeightFormat::int8_row)
-    return put_half_values<Int8Slab, 4>(tile, inputs, slab, users, values_of);
+    return put_half_values<Int8Slab, 4>(load_halves<Int8Slab>(tile, slab), inputs, slab, users,
+                                        values_of);
   if (tile.format != WeightFormat::int4_group)
     return put_float_values(tile, outputs, inputs, slab, users, values_of);
-  if (tile.group == 64) return put_half_values<Int4Slab, 2>(tile, inputs, slab, users, values_of);
-  return put_half_values<Int4Slab, 1>(tile, inputs, slab, users, values_of);
+  const HalfWords<Int4Slab> words = load_halves<Int4Slab>(tile, slab);
+  if (tile.group == 64) return put_half_values<Int4Slab, 2>(words, inputs, slab, users, values_of);
+  return put_half_values<Int4Slab, 1>(words, inputs, slab, users, values_of);
 }
 
 // Asks for `bytes` to be brought closer; thread `thread` of `threads` that share the work.

@@ -6,7 +6,8 @@ namespace slip::qwen3_5 {
 namespace {
 
 // residual += o (attention(q, k, v) * sigmoid(gate))
-void mix(const AttentionWeights& attention, size_t cache_index, Pass& pass) {
+void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cache_index,
+         Pass& pass) {
   AttentionBuffers& act = pass.act.attention;
   const int64_t rows = pass.rows;
   const AttentionConfig& c = pass.config.attention;
@@ -19,7 +20,7 @@ void mix(const AttentionWeights& attention, size_t cache_index, Pass& pass) {
       {attention.q, q_and_gate.reshaped({rows, c.q_heads * 2 * c.head_dim})},
       {attention.k, k.reshaped({rows, c.kv_heads * c.head_dim})},
       {attention.v, v.reshaped({rows, c.kv_heads * c.head_dim})}};
-  pass.ops.linears({.x = pass.act.normed.view.first(rows), .outputs = projections});
+  pass.ops.norm_linears({.norm = norm, .outputs = projections});
   pass.ops.rotate_and_store({.q = q_and_gate,
                              .k = k,
                              .v = v,
@@ -46,7 +47,7 @@ void mix(const AttentionWeights& attention, size_t cache_index, Pass& pass) {
 }
 
 // residual += out (norm(delta_rule(conv(qkv))) * silu(z))
-void mix(const DeltaNet& delta, size_t cache_index, Pass& pass) {
+void mix(const DeltaNet& delta, const RmsNormArgs& norm, size_t cache_index, Pass& pass) {
   Activations& act = pass.act;
   const int64_t rows = pass.rows;
   const DeltaNetConfig& c = pass.config.delta_net;
@@ -58,7 +59,7 @@ void mix(const DeltaNet& delta, size_t cache_index, Pass& pass) {
 
   const LinearOutput projections[] = {
       {delta.qkv, qkv}, {delta.z, z.reshaped({rows, c.value_size()})}, {delta.a, a}, {delta.b, b}};
-  pass.ops.linears({.x = act.normed.view.first(rows), .outputs = projections});
+  pass.ops.norm_linears({.norm = norm, .outputs = projections});
   pass.ops.causal_conv({.x = qkv,
                         .weight = delta.conv,
                         .tail = cached.conv_tail,
@@ -82,27 +83,28 @@ void mix(const DeltaNet& delta, size_t cache_index, Pass& pass) {
                    .add = true});
 }
 
-void feed_forward(const GatedMlp& mlp, Pass& pass) {
+void feed_forward(const GatedMlp& mlp, const RmsNormArgs& norm, Pass& pass) {
   Activations& act = pass.act;
-  pass.ops.gated_mlp({.x = act.normed.view.first(pass.rows),
+  pass.ops.rms_norm(norm);
+  pass.ops.gated_mlp({.x = norm.out,
                       .mlp = mlp,
                       .scratch = act.mlp.scratch.view,
                       .out = act.residual.view.first(pass.rows)});
 }
 
-void feed_forward(const Moe& moe, Pass& pass) {
+void feed_forward(const Moe& moe, const RmsNormArgs& norm, Pass& pass) {
   Activations& act = pass.act;
   const int64_t rows = pass.rows;
-  const View normed = act.normed.view.first(rows);
   const View logits = act.mlp.router_logits.view.first(rows);
   const View ids = act.mlp.expert_ids.view.first(rows);
   const View weights = act.mlp.expert_weights.view.first(rows);
   const View shared_gate = act.shared_gate.view.first(rows);
 
   const LinearOutput gates[] = {{moe.router, logits}, {moe.shared_gate, shared_gate}};
-  pass.ops.linears({.x = normed, .outputs = gates});
+  pass.ops.rms_norm(norm);
+  pass.ops.linears({.x = norm.out, .outputs = gates});
   pass.ops.route({.logits = logits, .ids = ids, .weights = weights});
-  pass.ops.experts({.x = normed,
+  pass.ops.experts({.x = norm.out,
                     .ids = ids,
                     .weights = weights,
                     .experts = moe.experts,
@@ -124,13 +126,15 @@ void prepare_rotation(Pass& pass) {
 }
 
 void decoder_layer(const Layer& layer, size_t cache_index, Pass& pass) {
-  const View residual = pass.act.residual.view.first(pass.rows);
-  const View normed = pass.act.normed.view.first(pass.rows);
-  const float eps = pass.config.eps;
-  pass.ops.rms_norm({.x = residual, .scale = layer.input_scale, .out = normed, .eps = eps});
-  std::visit([&](const auto& mixer) { mix(mixer, cache_index, pass); }, layer.mixer);
-  pass.ops.rms_norm({.x = residual, .scale = layer.post_scale, .out = normed, .eps = eps});
-  std::visit([&](const auto& mlp) { feed_forward(mlp, pass); }, layer.mlp);
+  const auto norm = [&](const View& scale) {
+    return RmsNormArgs{.x = pass.act.residual.view.first(pass.rows),
+                       .scale = scale,
+                       .out = pass.act.normed.view.first(pass.rows),
+                       .eps = pass.config.eps};
+  };
+  const RmsNormArgs input_norm = norm(layer.input_scale), post_norm = norm(layer.post_scale);
+  std::visit([&](const auto& mixer) { mix(mixer, input_norm, cache_index, pass); }, layer.mixer);
+  std::visit([&](const auto& mlp) { feed_forward(mlp, post_norm, pass); }, layer.mlp);
 }
 
 }  // namespace slip::qwen3_5

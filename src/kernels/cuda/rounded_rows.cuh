@@ -1,0 +1,157 @@
+// The rows of a step as few_rows_kernel() keeps them: normed where that is asked for, then rounded,
+// once per block, into shared memory. Little code: what a step runs through but once is waited for
+// like any other memory.
+#pragma once
+
+#include "kernels/cuda/int4_products.cuh"
+#include "kernels/cuda/row_norm.cuh"
+#include "kernels/cuda/slab_stream.cuh"
+
+namespace slip::gemv {
+
+static_assert(kNormSlab == kSlabIn);
+
+inline constexpr int kRoundWarps = kTeams * kWarps;
+inline constexpr int kRoundAtOnce = 4;  // slabs that a warp rounds side by side
+
+// In shared memory; slab after slab, each with all rows.
+struct RoundedRows {
+  std::byte* inputs;
+  std::byte* units;  // a float each; an IntegerSlab for int4
+  int rows;
+
+  __device__ float* unit(int slab) const { return reinterpret_cast<float*>(units) + slab * rows; }
+  __device__ IntegerSlab* integers(int slab) const {
+    return reinterpret_cast<IntegerSlab*>(units) + slab * rows;
+  }
+
+  // A warp's slab of one row.
+  template <bool kInt4>
+  __device__ __forceinline__ void round(float4 x, int row, int slab) const {
+    std::byte* place = inputs + slab * slab_input_bytes(rows);
+    const bool first = threadIdx.x % kWarp == 0;
+    if constexpr (kInt4) {
+      const IntegerSlab rounded = round_to_integers(x, row, rows, place);
+      if (first) integers(slab)[row] = rounded;
+    } else {
+      const float its_unit = round_slab(x, row, rows, place);
+      if (first) unit(slab)[row] = its_unit;
+    }
+  }
+};
+
+// The slabs of all rows of a block, of which its warps take some at a time.
+struct SlabItems {
+  const LinearInput& input;
+  int64_t first_row;
+  int rows, slabs;
+
+  struct Item {
+    int row, slab;
+  };
+  __device__ int count() const { return rows * slabs; }
+  // Past the end: the last once more, to the same place.
+  __device__ Item at(int index) const {
+    index = min(index, count() - 1);
+    int row = 0;  // few rows: cheaper than a division
+    while (index >= (row + 1) * slabs) ++row;
+    return {row, index - row * slabs};
+  }
+  __device__ int64_t column(const Item& item) const {
+    return int64_t(item.slab) * kSlabIn + int(threadIdx.x) % kWarp * kQuad;
+  }
+  template <bool kQuads>
+  __device__ float4 load(const Item& item) const {
+    const float* from = input.x + (first_row + item.row) * input.in;
+    return kQuads || input.quads ? load_quad<true>(from, column(item), input.in)
+                                 : load_quad<false>(from, column(item), input.in);
+  }
+};
+
+// What a warp rounds at a time.
+template <bool kQuads>
+struct SlabBatch {
+  float4 x[kRoundAtOnce];
+
+  __device__ __forceinline__ SlabBatch(const SlabItems& items, int begin) {
+#pragma unroll
+    for (int i = 0; i < kRoundAtOnce; ++i)
+      x[i] = items.load<kQuads>(items.at(begin + i * kRoundWarps));
+  }
+};
+
+__device__ __forceinline__ int first_item() { return int(threadIdx.x) / kWarp; }
+inline constexpr int kBatchItems = kRoundAtOnce * kRoundWarps;  // of a block
+
+// Calls use(i, item) for each of a batch that exists.
+template <class Use>
+__device__ __forceinline__ void for_batch(const SlabItems& items, int begin, const Use& use) {
+#pragma unroll
+  for (int i = 0; i < kRoundAtOnce; ++i)
+    if (begin + i * kRoundWarps < items.count()) use(i, items.at(begin + i * kRoundWarps));
+}
+
+// Rows as they are. Each batch is on its way while the one before it is rounded.
+template <bool kInt4>
+__device__ __forceinline__ void round_plain(const SlabItems& items, const RoundedRows& to) {
+  wait_for_inputs();
+  SlabBatch<false> next(items, first_item());
+#pragma unroll 1
+  for (int begin = first_item(); begin < items.count(); begin += kBatchItems) {
+    const SlabBatch<false> batch = next;
+    if (begin + kBatchItems < items.count()) next = {items, begin + kBatchItems};
+    for_batch(items, begin, [&](int i, const SlabItems::Item& item) {
+      to.round<kInt4>(batch.x[i], item.row, item.slab);
+    });
+  }
+}
+
+// A row that is normed; the first block leaves it in norm.out. Returns 1 / rms. `squares` has room
+// for a float per slab.
+template <bool kInt4>
+__device__ __forceinline__ float round_normed(const SlabItems& items, const LinearNorm& norm,
+                                              const RoundedRows& to, float* squares) {
+  const int64_t in = items.input.in;
+  const int lane = int(threadIdx.x) % kWarp;
+  float4 scales[kRoundAtOnce];  // the first are asked for before the row is there
+  const auto load_scales = [&](int begin) {
+    for_batch(items, begin, [&](int i, const SlabItems::Item& item) {
+      scales[i] = norm.scale ? load_quad<true>(norm.scale, items.column(item), in)
+                             : make_float4(1, 1, 1, 1);
+    });
+  };
+  load_scales(first_item());
+  wait_for_inputs();
+
+  // All there is of a row stays in registers, unless it is very wide.
+  const SlabBatch<true> first(items, first_item());
+  SlabBatch<true> batch = first;
+#pragma unroll 1
+  for (int begin = first_item();;) {
+    for_batch(items, begin, [&](int i, const SlabItems::Item& item) {
+      const float sum = slab_squares(batch.x[i]);
+      if (lane == 0) squares[item.slab] = sum;
+    });
+    begin += kBatchItems;
+    if (begin >= items.count()) break;
+    batch = {items, begin};
+  }
+  __syncthreads();
+  const float inverse = inverse_rms(row_squares(squares, items.slabs), in, norm.eps);
+  batch = first;
+#pragma unroll 1
+  for (int begin = first_item();;) {
+    for_batch(items, begin, [&](int i, const SlabItems::Item& item) {
+      const float4 normed = scaled(batch.x[i], inverse, scales[i]);
+      to.round<kInt4>(normed, 0, item.slab);
+      if (blockIdx.x == 0) store_quad<true>(norm.out, items.column(item), in, normed);
+    });
+    begin += kBatchItems;
+    if (begin >= items.count()) break;
+    batch = {items, begin};
+    load_scales(begin);
+  }
+  return inverse;
+}
+
+}  // namespace slip::gemv
