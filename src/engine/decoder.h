@@ -5,21 +5,12 @@
 #include <optional>
 #include <vector>
 
+#include "engine/draft_counts.h"
 #include "engine/draft_length.h"
 #include "engine/sampling.h"
 #include "engine/session.h"
 
 namespace slip {
-
-// What came of the drafts, per place in the draft: place 0 is the first.
-struct DraftCounts {
-  int64_t steps = 0;                  // passes of the model
-  int64_t made = 0;                   // passes of the drafting layer
-  int64_t drafted = 0, accepted = 0;  // tokens that were verified, and were right
-  // Drafts behind a wrong one are not judged.
-  std::vector<int64_t> judged_at, accepted_at;
-  double draft_seconds = 0, verify_seconds = 0;
-};
 
 class Decoder {
  public:

@@ -40,11 +40,11 @@ void Scheduler::add(std::unique_ptr<Job> job) {
   waiting_.push_back(std::move(job));
 }
 
-void Scheduler::cancel(uint64_t number) {
+void Scheduler::cancel(RequestId id) {
   for (const auto& job : waiting_)
-    if (job->number == number) job->cancelled = true;
+    if (job->id == id) job->cancelled = true;
   for (const auto& job : running_)
-    if (job->number == number) job->cancelled = true;
+    if (job->id == id) job->cancelled = true;
 }
 
 void Scheduler::fail_running(const Error& failure) {
@@ -87,7 +87,7 @@ void Scheduler::admit() {
     waiting_.pop_front();
   }
   // One that was stopped may be older than others that kept running.
-  std::ranges::sort(running_, {}, &Job::number);
+  std::ranges::sort(running_, {}, &Job::id);
 }
 
 bool Scheduler::start(Job& job) {
@@ -113,10 +113,7 @@ bool Scheduler::start(Job& job) {
                                   .stop_ids = job.request.stop_ids,
                                   .stop_strings = job.request.stop_strings},
                      std::move(sampler), &tokenizer_, job.request.constraint.get());
-  if (drafting_) {
-    job.summary.drafts.judged_at.resize(counts_.accepted_at.size());
-    job.summary.drafts.accepted_at.resize(counts_.accepted_at.size());
-  }
+  if (drafting_) job.summary.drafts = DraftCounts(drafting_->most());
   if (job.answer->finish()) finish(job, *job.answer->finish());
   return true;
 }

@@ -15,7 +15,7 @@
 #include "engine/batch_drafting.h"
 #include "engine/chunk_budget.h"
 #include "engine/sequence_pool.h"
-#include "engine/service.h"
+#include "engine/service_stats.h"
 #include "engine/step_batch.h"
 
 namespace slip {
@@ -28,7 +28,7 @@ class Scheduler {
   static int64_t segment_of(const Engine& engine);
 
   void add(std::unique_ptr<Job> job);
-  void cancel(uint64_t number);
+  void cancel(RequestId id);
   // Ends all of them.
   void end_all();
   // A step was interrupted: ends those that took part in it.

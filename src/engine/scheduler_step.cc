@@ -64,9 +64,9 @@ void Scheduler::draft(std::span<Job* const> jobs) {
   if (!drafting_ || jobs.empty()) return;
   std::vector<int64_t> limits;
   for (const Job* job : jobs) {
-    // The last token wanted needs no logits behind it, and everything must fit the context.
-    int64_t most = std::min({drafting_->most(), job->answer->wanted() - 1,
-                             engine_.context() - int64_t(job->tokens.size())});
+    int64_t most = std::min(drafting_->most(),
+                            useful_drafts(job->answer->wanted(),
+                                          engine_.context() - int64_t(job->tokens.size())));
     if (!drafting_->drafter().can_draft(*job->sequence)) most = 0;
     const bool fits = most > 0 && pool_.reserve(*job->sequence, int64_t(job->tokens.size()) + most);
     limits.push_back(fits ? most : 0);
@@ -183,20 +183,14 @@ int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
 }
 
 void Scheduler::count_drafts(Job& job, int64_t right) {
-  DraftCounts& counts = job.summary.drafts;
+  using Behind = DraftCounts::Behind;
   const auto verified = int64_t(job.drafts.size());
-  ++counts.steps;
-  counts.drafted += verified;
-  counts.accepted += right;
+  job.summary.drafts.add_step(verified, right,
+                              job.answer->finish() ? Behind::not_asked : Behind::chosen);
   counts_.draft_tokens += verified;
   counts_.accepted_tokens += right;
   if (verified > 0) ++counts_.drafts;
-  for (size_t i = 0; i < size_t(right); ++i) {
-    ++counts.judged_at[i];
-    ++counts.accepted_at[i];
-    ++counts_.accepted_at[i];
-  }
-  if (right < verified && !job.answer->finish()) ++counts.judged_at[size_t(right)];
+  for (size_t i = 0; i < size_t(right); ++i) ++counts_.accepted_at[i];
 }
 
 void Scheduler::deliver(Job& job, const Answer::Token& token,
