@@ -27,18 +27,16 @@ class Decoder {
   // `id` was chosen; at most `wanted` more will be.
   Status advance(int32_t id, int64_t wanted);
 
-  // No more tokens: the session then holds all that advance() was given.
+  // No more tokens: the session then holds all that advance() was given, and counts() are complete.
   void finish();
 
   const DraftCounts& counts() const { return counts_; }
 
  private:
   Status run_step(int32_t id, int64_t wanted);
-  void make_drafts(int32_t id, int64_t wanted);
-  // The step is over: what was chosen stays, the rest never happened. Unless the caller just
-  // stopped, the draft behind it was wrong.
-  enum class Next : uint8_t { chosen_otherwise, not_asked };
-  void settle(Next next);
+  void make_drafts(int64_t wanted);
+  // The step is over: what was chosen stays, the rest never happened.
+  void settle(DraftCounts::Behind behind);
 
   Session& session_;
   Sampler& sampler_;

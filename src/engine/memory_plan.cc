@@ -6,8 +6,6 @@
 namespace slip {
 namespace {
 
-constexpr int64_t kDefaultContext = 8192;
-
 // Left to the rest of the machine when no budget was given.
 constexpr uint64_t kReserve = uint64_t{512} << 20;
 
