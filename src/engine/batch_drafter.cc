@@ -8,8 +8,10 @@ namespace {
 
 // Hidden states kept per sequence: enough for the accepted rows of a step, and for many steps
 // without drafts, which then cost nothing. What has no keys has no slots to compute.
-constexpr int64_t kKept = 64;
-int64_t kept_rows(const ModelInfo& info) { return info.drafter_has_keys ? kKept : 1; }
+int64_t kept_rows(const ModelInfo& info, int64_t max_rows) {
+  constexpr int64_t kKept = 64;
+  return info.drafter_has_keys ? std::min(kKept, max_rows) : 1;
+}
 
 }  // namespace
 
@@ -18,7 +20,7 @@ BatchDrafter::Bytes BatchDrafter::bytes(const ModelInfo& info, int64_t max_rows)
   const uint64_t logits = Logits::bytes(1, info.vocabulary);
   return {.fixed = logits + (info.drafter_has_keys ? uint64_t(max_rows) * row : 0),
           .per_running = logits + (info.drafter_has_keys ? 0 : row),
-          .per_sequence = uint64_t(kept_rows(info) * info.hidden) * sizeof(float)};
+          .per_sequence = uint64_t(kept_rows(info, max_rows) * info.hidden) * sizeof(float)};
 }
 
 BatchDrafter::BatchDrafter(Engine& engine)
@@ -27,15 +29,16 @@ BatchDrafter::BatchDrafter(Engine& engine)
       has_keys_(engine.model().info().drafter_has_keys) {
   const ModelInfo& info = engine.model().info();
   const int64_t sequences = engine.cache().sequences();
+  const int64_t kept = kept_rows(info, engine.max_rows());
   // Without keys a pass has a row for each question and no others.
   const int64_t rows = has_keys_ ? engine.max_rows() : engine.sequences();
   const auto tokens = int64_t(engine.model().draft_tokens().size());
   states_.resize(size_t(sequences));
-  for (State& state : states_) state.ids.reserve(kKept);
+  for (State& state : states_) state.ids.reserve(size_t(kept));
   ids_.reserve(size_t(rows));
   spans_.reserve(size_t(engine.sequences()));
   outputs_.reserve(size_t(engine.sequences()));
-  kept_ = Tensor(memory_, DType::f32, {sequences, kept_rows(info), info.hidden});
+  kept_ = Tensor(memory_, DType::f32, {sequences, kept, info.hidden});
   hidden_ = Tensor(memory_, DType::f32, {rows, info.hidden});
   step_ids_ = Tensor(memory_, DType::i32, {rows});
   passed_ = Tensor(memory_, DType::f32, {rows, info.hidden});
@@ -90,7 +93,7 @@ void BatchDrafter::follow(SequenceId sequence, const View& hidden, std::span<con
   }
   // The first token completes the open slot; each of the others completes the slot before it.
   const std::span<const int32_t> completing = ids.subspan(state.open ? 0 : 1);
-  if (state.ids.size() + completing.size() < size_t(kKept)) {
+  if (state.ids.size() + completing.size() < size_t(kept_.view.shape[1])) {
     keep(sequence, outstanding(sequence), hidden);
     state.ids.insert(state.ids.end(), completing.begin(), completing.end());
     state.open = true;
@@ -153,7 +156,12 @@ void BatchDrafter::add_outstanding(SequenceId sequence) {
 
 void BatchDrafter::first_round(std::span<const Question> questions) {
   // Rows with logits lie side by side, so only the first sequence may bring others along.
-  for (const Question& question : questions.subspan(1)) {
+  const auto brings_others = [&](const Question& question) {
+    const auto rows = int64_t(at(question.sequence).ids.size() + questions.size());
+    return &question == questions.data() && rows <= engine_.max_rows();
+  };
+  for (const Question& question : questions) {
+    if (brings_others(question)) continue;
     const auto waiting = int64_t(at(question.sequence).ids.size());
     if (rows_ + waiting > engine_.max_rows()) run(Wanted::nothing, 0);
     add_outstanding(question.sequence);
@@ -165,7 +173,7 @@ void BatchDrafter::first_round(std::span<const Question> questions) {
     if (!has_keys_) state.next_slot = engine_.cache().length(question.sequence) - 1;
     const auto waiting = int64_t(state.ids.size());
     state.draft_slot = state.next_slot + waiting;
-    if (&question == questions.data()) {
+    if (brings_others(question)) {
       put(kept(question.sequence, 0, waiting + 1));
       put(state.ids);
       put({&question.id, 1});

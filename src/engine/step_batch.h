@@ -24,7 +24,7 @@ class StepBatch {
 
   // Of the part that was added as number `part`, after run().
   LogitRow logits(size_t part, int64_t output);
-  View hidden(size_t part) const;  // [rows, hidden]; empty without MTP
+  View hidden(size_t part) const;                               // [rows, hidden]; empty without MTP
   std::span<const float> hidden_row(size_t part, int64_t row);  // on the host
   std::span<const int32_t> ids(size_t part) const;
 

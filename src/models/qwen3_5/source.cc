@@ -76,9 +76,9 @@ Result<ModelPlan> Source::plan(const ModelOptions& options, const Ops& ops) cons
   SLIP_TRY(ModelPlan plan, plan_weights(table, *weight_source(wanted), ops));
   plan.info = info_of(config_, wanted.with_mtp);
   plan.cache_specs = cache_specs(config_, wanted.with_mtp);
-  plan.activation_bytes =
-      activation_bytes(config_, options.max_rows) +
-      ops.scratch_bytes(step_limits(config_, options.max_rows, std::min(options.context, max_context())));
+  plan.activation_bytes = activation_bytes(config_, options.max_rows) +
+                          ops.scratch_bytes(step_limits(config_, options.max_rows,
+                                                        std::min(options.context, max_context())));
   return plan;
 }
 
