@@ -29,6 +29,7 @@ struct MemoryRequest {
   // States of earlier texts that may be remembered; taken if they fit.
   int64_t checkpoints = 0;
   // Pages that all share; default: up to a whole context for each. Never less than one context.
+  // Tests make them scarce; the verbs leave them to the plan.
   std::optional<int64_t> pages{};
   // What the engine needs beside the cache for every sequence that may run, and for every sequence
   // or checkpoint.
