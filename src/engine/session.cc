@@ -17,7 +17,7 @@ Session::~Session() { engine_.cache().close(sequence_); }
 void Session::clear() {
   engine_.cache().clear(sequence_);
   tokens_.clear();
-  unaccepted_ = 0;
+  unaccepted_ = unshown_ = 0;
   if (drafter_) drafter_->clear(sequence_);
 }
 
@@ -97,6 +97,7 @@ std::optional<LogitRow> Session::draft(std::span<const int32_t> ids) {
   // The first draft is made at the last position of the session, the next one behind it.
   const auto positions = int64_t(tokens_.size() + ids.size()) - 1;
   if (!engine_.cache().reserve(sequence_, positions).ok()) return std::nullopt;
+  catch_up();
   const BatchDrafter::Question question{.sequence = sequence_, .id = ids.back()};
   if (ids.size() == 1) {
     drafter_->first_round({&question, 1});
@@ -108,6 +109,7 @@ std::optional<LogitRow> Session::draft(std::span<const int32_t> ids) {
 
 Status Session::step(std::span<const int32_t> ids, int64_t outputs, Cache::Rows kind) {
   SLIP_TRY_STATUS(engine_.cache().reserve(sequence_, int64_t(tokens_.size() + ids.size())));
+  catch_up();
   batch_.clear();
   batch_.add(sequence_, ids, outputs, kind);
   batch_.run();
@@ -118,8 +120,14 @@ void Session::keep(int64_t rows) {
   const std::span<const int32_t> ids = batch_.ids(0).first(size_t(rows));
   engine_.cache().commit(sequence_, rows);
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
-  if (drafter_)
-    drafter_->follow(sequence_, batch_.hidden(0).first(rows), ids, BatchDrafter::KeepUp::always);
+  unshown_ = rows;
+}
+
+void Session::catch_up() {
+  if (drafter_ && unshown_ > 0)
+    drafter_->follow(sequence_, batch_.hidden(0).first(unshown_),
+                     batch_.ids(0).first(size_t(unshown_)), BatchDrafter::KeepUp::always);
+  unshown_ = 0;
 }
 
 }  // namespace slip

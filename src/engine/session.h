@@ -11,7 +11,8 @@
 
 namespace slip {
 
-// Sessions of one engine take turns; they are not meant for several threads.
+// Sessions of one engine take turns, answer by answer: a step overwrites what the last one left for
+// others to read. They are not meant for several threads.
 class Session {
  public:
   explicit Session(Engine& engine);
@@ -72,6 +73,9 @@ class Session {
   void wait();
   // Makes the first rows of the last step part of the session.
   void keep(int64_t rows);
+  // Shows them to what drafts: as late as possible, for it may take a pass, and nobody should wait
+  // for the first token of an answer because of drafts behind it.
+  void catch_up();
   // Whether `ids` may follow `before` tokens.
   Status check_ids(std::span<const int32_t> ids, int64_t before) const;
 
@@ -80,6 +84,7 @@ class Session {
   std::vector<int32_t> tokens_;
   StepBatch batch_;         // the last step
   int64_t unaccepted_ = 0;  // rows of the last verify(), until accept()
+  int64_t unshown_ = 0;     // rows of the last step that are kept, until catch_up()
   std::optional<BatchDrafter> drafter_;
 };
 
