@@ -163,9 +163,10 @@ Status judge_while_reading(Session& session, std::span<const int32_t> ids,
     SLIP_TRY_STATUS(session.feed(ids.subspan(size_t(slot), 1)));
     choices.push_back(best_token(session.logits()));
     if (slot + 1 == int64_t(ids.size())) break;
-    Drafter& drafter = *session.drafter();
-    std::optional<int32_t> next = keep(slot, 0, drafter.draft_after(ids[size_t(slot) + 1]));
-    for (int64_t place = 1; next; ++place) next = keep(slot, place, drafter.draft_on(*next));
+    // Drafting goes on while drafts are the text, so the text is what was drafted.
+    const auto behind = ids.subspan(size_t(slot) + 1);
+    int64_t place = 0;
+    while (keep(slot, place, session.draft(behind.first(size_t(place) + 1)))) ++place;
   }
   for (const MadeDraft& draft : made) judge(draft, choices, places);
   return {};

@@ -8,9 +8,6 @@
 namespace slip {
 namespace {
 
-// What the memory plan takes when nobody asks for more.
-constexpr int64_t kUsualContext = 8192;
-
 std::string display_name(const std::filesystem::path& folder) {
   const std::filesystem::path clean = std::filesystem::absolute(folder).lexically_normal();
   // models--org--name/snapshots/<commit> in the Hugging Face cache: nobody knows it by its commit.
@@ -64,7 +61,7 @@ Result<EngineOptions> TalkingModel::engine_options(const ModelFlags& flags,
   SLIP_TRY(options.memory, memory_request(flags));
   options.weights = weight_choices(flags);
   speculation.apply(options);
-  if (!options.memory.context && positions > kUsualContext)
+  if (!options.memory.context && positions > kDefaultContext)
     options.memory.context = std::min(positions, source_.max_context());
   return options;
 }

@@ -1,11 +1,12 @@
-// Drafts tokens with a model's MTP layer, for several sequences in one pass.
+// Drafts tokens with what a model has for it, for one or several sequences in one pass.
 //
-// Slot p of the layer joins the hidden state of position p with the token at p + 1 and drafts the
-// token at p + 2. It has keys and values of its own, which must hold every slot of a text before it
-// can draft. Few outstanding slots are kept until a draft is wanted; many (a prompt) are computed
-// at once, or given up, with all later drafts of the sequence, when drafts do not pay anyway. The
-// last hidden state always waits for the token that follows it. What drafts without keys of its own
-// (ModelInfo) needs that state alone, and stays at the last position for all rounds.
+// Slot p of an MTP layer joins the hidden state of position p with the token at p + 1 and drafts
+// the token at p + 2. It has keys and values of its own, which must hold every slot of a text
+// before it can draft. Few outstanding slots are kept until a draft is wanted; many (a prompt) are
+// computed at once, or given up, with all later drafts of the sequence, when drafts do not pay
+// anyway. The last hidden state always waits for the token that follows it. What drafts without
+// keys of its own (ModelInfo) needs that state alone, and stays at the last position for all
+// rounds.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,12 @@ class BatchDrafter {
   // For an engine that drafts.
   explicit BatchDrafter(Engine& engine);
 
-  // What it keeps for each sequence of the cache, and, apart from logits, for those that run.
-  static uint64_t bytes_per_sequence(const ModelInfo& info);
+  // What it takes of the backend's memory: whatever the number of sequences, for each that may run,
+  // and for each that the cache may hold.
+  struct Bytes {
+    uint64_t fixed, per_running, per_sequence;
+  };
+  static Bytes bytes(const ModelInfo& info, int64_t max_rows);
 
   void clear(SequenceId sequence);
   void copy(SequenceId from, SequenceId to);
@@ -38,7 +43,8 @@ class BatchDrafter {
   int64_t outstanding(SequenceId sequence) const;
 
   // Drafts behind a token of each sequence: first behind `id`, which is the sequence's next one for
-  // certain, then behind the draft that came from question `before` of the last round.
+  // certain, then behind the draft that came from question `before` of the last round. The cache
+  // has room for all but the last draft.
   struct Question {
     SequenceId sequence;
     int32_t id;
@@ -62,14 +68,21 @@ class BatchDrafter {
     int64_t draft_slot = 0;
     bool open = false;
     bool given_up = false;
-    std::vector<int32_t> ids;
+    std::vector<int32_t> ids;  // keeps its memory when it is cleared
+
+    void clear();
   };
   enum class Wanted : uint8_t { nothing, last_rows };
 
   State& at(SequenceId sequence) { return states_[size_t(sequence)]; }
-  View kept(SequenceId sequence, int64_t row) const;
-  void put(const View& row);  // as the next input of the pass
-  void add_span(SequenceId sequence, int64_t start, std::span<const int32_t> ids);
+  View kept(SequenceId sequence, int64_t first, int64_t count) const;
+  void keep(SequenceId sequence, int64_t first, const View& hidden);
+
+  // A pass is put together from hidden states and as many tokens, which are then said to be the
+  // slots of a sequence.
+  void put(const View& hidden);
+  void put(std::span<const int32_t> ids);
+  void end_span(SequenceId sequence, int64_t start);
   // Outstanding slots of a sequence, all but the open one, join the pass.
   void add_outstanding(SequenceId sequence);
   void run(Wanted wanted, int64_t outputs);
@@ -78,7 +91,7 @@ class BatchDrafter {
   Memory& memory_;
   bool has_keys_;              // what drafts has keys of its own
   std::vector<State> states_;  // by sequence
-  Tensor kept_;                // [sequences, kKept, hidden]: hidden states of outstanding slots
+  Tensor kept_;                // [sequences, rows, hidden]: hidden states of outstanding slots
   int64_t first_drafted_ = 0;  // row of the last pass that answered the first question
 
   // One pass.
@@ -86,9 +99,9 @@ class BatchDrafter {
   std::vector<Span> spans_;
   std::vector<int64_t> outputs_;
   int64_t rows_ = 0;
-  Tensor hidden_;    // [max_rows, hidden]
-  Tensor step_ids_;  // i32 [max_rows]
-  Tensor passed_;    // [max_rows, hidden]: what the layer hands on to the next draft
+  Tensor hidden_;    // [rows, hidden]
+  Tensor step_ids_;  // i32 [rows]
+  Tensor passed_;    // [rows, hidden]: what drafts hand on to the next
   Logits logits_;    // [running sequences, tokens that can be drafted]
   Logits spread_;    // [1, vocabulary], on the host, when not all tokens can be drafted
 };

@@ -5,21 +5,12 @@
 #include <optional>
 #include <vector>
 
+#include "engine/draft_counts.h"
 #include "engine/draft_length.h"
 #include "engine/sampling.h"
 #include "engine/session.h"
 
 namespace slip {
-
-// What came of the drafts, per place in the draft: place 0 is the first.
-struct DraftCounts {
-  int64_t steps = 0;                  // passes of the model
-  int64_t made = 0;                   // passes of the drafting layer
-  int64_t drafted = 0, accepted = 0;  // tokens that were verified, and were right
-  // Drafts behind a wrong one are not judged.
-  std::vector<int64_t> judged_at, accepted_at;
-  double draft_seconds = 0, verify_seconds = 0;
-};
 
 class Decoder {
  public:
@@ -36,18 +27,16 @@ class Decoder {
   // `id` was chosen; at most `wanted` more will be.
   Status advance(int32_t id, int64_t wanted);
 
-  // No more tokens: the session then holds all that advance() was given.
+  // No more tokens: the session then holds all that advance() was given, and counts() are complete.
   void finish();
 
   const DraftCounts& counts() const { return counts_; }
 
  private:
   Status run_step(int32_t id, int64_t wanted);
-  void make_drafts(int32_t id, int64_t wanted);
-  // The step is over: what was chosen stays, the rest never happened. Unless the caller just
-  // stopped, the draft behind it was wrong.
-  enum class Next : uint8_t { chosen_otherwise, not_asked };
-  void settle(Next next);
+  void make_drafts(int64_t wanted);
+  // The step is over: what was chosen stays, the rest never happened.
+  void settle(DraftCounts::Behind behind);
 
   Session& session_;
   Sampler& sampler_;

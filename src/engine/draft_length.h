@@ -10,11 +10,16 @@
 // line fitted to earlier steps. The text is the same whatever is chosen here.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
 
 namespace slip {
+
+// Drafts that can be of use behind a token that is certain: the last of the `wanted` tokens to come
+// needs no logits behind it, and the context has room for `room` more.
+inline int64_t useful_drafts(int64_t wanted, int64_t room) { return std::min(wanted - 1, room); }
 
 // A mean in which old samples fade.
 class FadingMean {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/batch_drafter.h"
-#include "engine/drafter.h"
 
 namespace slip {
 namespace {
@@ -43,21 +42,37 @@ ModelOptions model_options(const EngineOptions& options, int64_t context) {
           .weights = options.weights};
 }
 
+// Of one sequence; each that runs beside it has a row of logits more.
+uint64_t step_buffer_bytes(const ModelInfo& info, const EngineOptions& options) {
+  const auto rows = uint64_t(options.max_rows);
+  return rows * sizeof(int32_t) + Logits::bytes(options.logit_rows, info.vocabulary) +
+         (info.can_draft ? rows * uint64_t(info.hidden) * sizeof(float) : 0);
+}
+
+StepBuffers make_step_buffers(const ModelInfo& info, const EngineOptions& options,
+                              int64_t sequences, Memory& memory) {
+  const int64_t shared_rows = sequences > 1 ? sequences : 0;
+  StepBuffers buffers;
+  buffers.ids = Tensor(memory, DType::i32, {options.max_rows});
+  buffers.logits = Logits(memory, options.logit_rows + shared_rows, info.vocabulary);
+  if (info.can_draft) buffers.hidden = HostRows(memory, options.max_rows, info.hidden);
+  return buffers;
+}
+
 Result<MemoryPlan> plan_settled(const ModelSource& source, const EngineOptions& options,
                                 const Ops& ops) {
-  SLIP_TRY(ModelPlan model, source.plan(model_options(options, 0), ops));
-  int64_t values = options.logit_rows * model.info.vocabulary;
-  if (model.info.can_draft) values += options.max_rows * model.info.hidden;
-  if (drafts(model.info, options)) values += drafter_values(model.info, options.max_rows);
-  model.activation_bytes += uint64_t(values) * sizeof(float);
+  // The context is not known before the memory is divided; it will be no longer than this.
+  const int64_t context = options.memory.context.value_or(kDefaultContext);
+  SLIP_TRY(ModelPlan model, source.plan(model_options(options, context), ops));
+  const ModelInfo& info = model.info;
+  model.activation_bytes += step_buffer_bytes(info, options);
   MemoryRequest request = options.memory;
-  if (request.sequences != 1) {
-    const auto row = uint64_t(model.info.vocabulary) * sizeof(float);  // of logits
-    request.bytes_per_running = row;
-    if (drafts(model.info, options)) {
-      request.bytes_per_running += row;
-      request.bytes_per_slot = BatchDrafter::bytes_per_sequence(model.info);
-    }
+  if (request.sequences != 1) request.bytes_per_running = Logits::bytes(1, info.vocabulary);
+  if (drafts(info, options)) {
+    const BatchDrafter::Bytes drafter = BatchDrafter::bytes(info, options.max_rows);
+    model.activation_bytes += drafter.fixed;
+    request.bytes_per_running += drafter.per_running;
+    request.bytes_per_slot = drafter.per_sequence;
   }
   return plan_memory(model, request, ops.memory().free_bytes());
 }
@@ -83,11 +98,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
   const ModelInfo& info = engine->model_->info();
   engine->max_drafts_ = drafts(info, options) ? options.max_drafts : 0;
   engine->invariant_rows_ = ops.invariant_rows();
-  engine->memory_ = &ops.memory();
-  engine->ids_ = Tensor(ops.memory(), DType::i32, {options.max_rows});
-  const int64_t shared_rows = engine->sequences() > 1 ? engine->sequences() : 0;
-  engine->logits_ = Logits(ops.memory(), options.logit_rows + shared_rows, info.vocabulary);
-  if (info.can_draft) engine->hidden_ = HostRows(ops.memory(), options.max_rows, info.hidden);
+  engine->backend_memory_ = &ops.memory();
+  engine->step_buffers_ = make_step_buffers(info, options, engine->sequences(), ops.memory());
   return engine;
 }
 

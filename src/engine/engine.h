@@ -25,6 +25,14 @@ inline constexpr int64_t kMaxDrafts = 8;
 // With several sequences, so many of them may have as many drafts in a step; more have fewer.
 inline constexpr int64_t kDraftingSequences = 4;
 
+// What a step of the model reads and writes. An engine runs one step at a time, so there is one of
+// each: StepBatch fills them, and what they hold is good until the next step, whoever runs it.
+struct StepBuffers {
+  Tensor ids;       // i32 [max_rows]
+  Logits logits;    // [rows that may have logits, vocabulary]
+  HostRows hidden;  // [max_rows, hidden], only with MTP
+};
+
 class Engine {
  public:
   // What load() would take; the same numbers that it then uses.
@@ -36,12 +44,14 @@ class Engine {
 
   Model& model() { return *model_; }
   Cache& cache() { return *cache_; }
+  Memory& backend_memory() { return *backend_memory_; }
+  StepBuffers& step_buffers() { return step_buffers_; }
   const MemoryPlan& memory() const { return plan_; }
   int64_t context() const { return plan_.context; }
   int64_t sequences() const { return plan_.sequences; }
   int64_t max_rows() const { return model_->max_rows(); }
   // Rows of a step that may have logits.
-  int64_t logit_rows() const { return logits_.rows(); }
+  int64_t logit_rows() const { return step_buffers_.logits.rows(); }
   // Of the backend: Ops::invariant_rows().
   int64_t invariant_rows() const { return invariant_rows_; }
 
@@ -49,10 +59,6 @@ class Engine {
   int64_t max_drafts() const { return max_drafts_; }
 
  private:
-  friend class Session;
-  friend class StepBatch;
-  friend class BatchDrafter;
-
   Engine() = default;
 
   MemoryPlan plan_;
@@ -60,10 +66,8 @@ class Engine {
   int64_t invariant_rows_ = 0;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Cache> cache_;
-  Memory* memory_ = nullptr;  // the backend's
-  Tensor ids_;                // i32 [max_rows]
-  Logits logits_;             // [rows that may have logits, vocabulary]
-  HostRows hidden_;           // [max_rows, hidden], only with MTP
+  Memory* backend_memory_ = nullptr;
+  StepBuffers step_buffers_;
 };
 
 }  // namespace slip

@@ -5,9 +5,8 @@
 
 namespace slip {
 
-Job::Job(uint64_t at, Request asked, std::shared_ptr<RequestListener> hears, int64_t segment)
-    : number(at),
-      request(std::move(asked)),
+Job::Job(Request asked, std::shared_ptr<RequestListener> hears, int64_t segment)
+    : request(std::move(asked)),
       listener(std::move(hears)),
       prompt_length(int64_t(request.prompt.size())),
       cuts(cut_prompt(prompt_length, request.message_ends, segment)),

@@ -15,9 +15,9 @@
 namespace slip {
 
 struct Job {
-  Job(uint64_t number, Request asked, std::shared_ptr<RequestListener> hears, int64_t segment);
+  Job(Request asked, std::shared_ptr<RequestListener> hears, int64_t segment);
 
-  uint64_t number;  // rises with arrival
+  RequestId id{};   // rises with arrival
   Request request;  // its prompt has moved to `tokens`
   std::shared_ptr<RequestListener> listener;
   int64_t prompt_length;

@@ -15,6 +15,11 @@ class Logits {
   Logits() = default;
   Logits(Memory& memory, int64_t rows, int64_t width);
 
+  // What that takes of a backend's memory: the rows and their peaks.
+  static uint64_t bytes(int64_t rows, int64_t width) {
+    return uint64_t(rows) * (uint64_t(width) * sizeof(float) + sizeof(Peak));
+  }
+
   // For a step that produces the first `rows` rows.
   View view(int64_t rows) const { return values_.view().first(rows); }
   View peaks(int64_t rows) const;

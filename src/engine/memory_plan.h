@@ -14,9 +14,12 @@ namespace slip {
 // As many sequences as a plan allows at once when it is not told.
 inline constexpr int64_t kMostSequences = 32;
 
+// Positions of a context that nobody asked for, where they fit.
+inline constexpr int64_t kDefaultContext = 8192;
+
 struct MemoryRequest {
   std::optional<uint64_t> budget{};  // bytes; default: what the machine has free, less a reserve
-  std::optional<int64_t> context{};  // positions; default: up to 8192, less if it does not fit
+  std::optional<int64_t> context{};  // positions; default: up to kDefaultContext
   std::optional<KvRecipe> kv{};      // default: Ops::usual_kv()
   int64_t record_rows = 0;           // rows of a step that may be rejected
   int64_t step_rows = 0;             // rows of a step
@@ -26,6 +29,7 @@ struct MemoryRequest {
   // States of earlier texts that may be remembered; taken if they fit.
   int64_t checkpoints = 0;
   // Pages that all share; default: up to a whole context for each. Never less than one context.
+  // Tests make them scarce; the verbs leave them to the plan.
   std::optional<int64_t> pages{};
   // What the engine needs beside the cache for every sequence that may run, and for every sequence
   // or checkpoint.

@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/decoder.h"
-#include "engine/generate.h"
+#include "engine/answer.h"
+#include "engine/draft_counts.h"
 #include "engine/logprobs.h"
 #include "grammar/constraint.h"
 
 namespace slip {
+
+enum class RequestId : uint64_t {};
 
 struct Request {
   std::vector<int32_t> prompt;

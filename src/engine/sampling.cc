@@ -61,15 +61,19 @@ void TokenFilter::apply(std::span<float> logits) const {
 }
 
 Sampler::Sampler(const SamplingOptions& options, int64_t vocabulary, int64_t usable)
-    : options_(options),
-      usable_(std::min(usable, vocabulary)),
-      in_prompt_(size_t(vocabulary)),
-      counts_(size_t(vocabulary)) {
-  seen_.reserve(size_t(vocabulary));
-  candidates_.reserve(size_t(vocabulary));
+    : options_(options), usable_(std::min(usable, vocabulary)) {
+  if (adjusts()) {
+    in_prompt_.resize(size_t(vocabulary));
+    counts_.resize(size_t(vocabulary));
+    seen_.reserve(size_t(vocabulary));
+  }
+  if (options_.greedy()) return;
+  const int64_t kept = options_.top_k > 0 ? options_.top_k : vocabulary;
+  candidates_.reserve(size_t(std::min(kept, vocabulary)));
 }
 
 void Sampler::see_prompt(std::span<const int32_t> ids) {
+  if (!adjusts()) return;
   for (const int32_t id : ids) {
     if (id < 0 || size_t(id) >= in_prompt_.size() || in_prompt_[size_t(id)]) continue;
     in_prompt_[size_t(id)] = 1;
@@ -106,7 +110,7 @@ int32_t Sampler::next(const LogitRow& logits, const TokenFilter& filter) {
 
 int32_t Sampler::remember(int32_t id) {
   ++chosen_;
-  if (counts_[size_t(id)]++ == 0 && !in_prompt_[size_t(id)]) seen_.push_back(id);
+  if (adjusts() && counts_[size_t(id)]++ == 0 && !in_prompt_[size_t(id)]) seen_.push_back(id);
   return id;
 }
 

@@ -70,6 +70,7 @@ class Sampler {
 
   // The peak of a row, where that is all it takes.
   std::optional<Peak> deciding_peak(const LogitRow& logits) const;
+  // Whether what was seen before matters.
   bool adjusts() const;
   void adjust(std::span<float> logits) const;
   int32_t remember(int32_t id);
@@ -81,10 +82,11 @@ class Sampler {
   SamplingOptions options_;
   int64_t usable_;
   int64_t chosen_ = 0;
+  // What was seen, only if it adjusts().
   std::vector<uint8_t> in_prompt_;     // [vocabulary]
   std::vector<int32_t> counts_;        // [vocabulary], generated
   std::vector<int32_t> seen_;          // distinct ids with in_prompt_ or counts_
-  std::vector<Candidate> candidates_;  // reused
+  std::vector<Candidate> candidates_;  // reused, only if it draws
 };
 
 }  // namespace slip

@@ -40,11 +40,11 @@ void Scheduler::add(std::unique_ptr<Job> job) {
   waiting_.push_back(std::move(job));
 }
 
-void Scheduler::cancel(uint64_t number) {
+void Scheduler::cancel(RequestId id) {
   for (const auto& job : waiting_)
-    if (job->number == number) job->cancelled = true;
+    if (job->id == id) job->cancelled = true;
   for (const auto& job : running_)
-    if (job->number == number) job->cancelled = true;
+    if (job->id == id) job->cancelled = true;
 }
 
 void Scheduler::fail_running(const Error& failure) {
@@ -67,7 +67,7 @@ void Scheduler::end_all() {
 void Scheduler::step() {
   end_cancelled();
   admit();
-  forget_ended();  // what ended as it began has no sequence to make room in
+  forget_ended();  // what ended before it began has no sequence
   make_room();
   if (!running_.empty()) compute();
   forget_ended();
@@ -82,12 +82,36 @@ void Scheduler::end_cancelled() {
 }
 
 void Scheduler::admit() {
-  while (!waiting_.empty() && start(*waiting_.front())) {
+  while (!waiting_.empty()) {
+    Job& job = *waiting_.front();
+    if (!job.answer) prepare(job);
+    if (!job.ended && !start(job)) break;
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
   // One that was stopped may be older than others that kept running.
-  std::ranges::sort(running_, {}, &Job::number);
+  std::ranges::sort(running_, {}, &Job::id);
+}
+
+// Before the job has a sequence, so that a failure leaves none behind.
+void Scheduler::prepare(Job& job) {
+  const int64_t vocabulary = engine_.model().info().vocabulary;
+  try {
+    Sampler sampler(job.request.sampling, vocabulary,
+                    std::min<int64_t>(tokenizer_.vocab_size(), vocabulary));
+    sampler.see_prompt(job.tokens);
+    job.answer.emplace(AnswerLimits{.room = engine_.context() - job.prompt_length + 1,
+                                    .max_tokens = job.request.max_tokens,
+                                    .min_tokens = job.request.min_tokens,
+                                    .stop_ids = job.request.stop_ids,
+                                    .stop_strings = job.request.stop_strings},
+                       std::move(sampler), &tokenizer_, job.request.constraint.get());
+    if (drafting_) job.summary.drafts = DraftCounts(drafting_->most());
+  } catch (const std::exception& failure) {
+    job.summary.failure = error("the request could not be started: ", failure.what());
+    return finish(job, FinishReason::cancelled);
+  }
+  if (job.answer->finish()) finish(job, *job.answer->finish());
 }
 
 bool Scheduler::start(Job& job) {
@@ -96,28 +120,14 @@ bool Scheduler::start(Job& job) {
   if (!started) return false;
   job.sequence = started->sequence;
   job.computed = started->length;
+  const bool was_stopped = job.turn > 0;
   job.turn = ++turns_;
-  if (job.answer) return true;  // it was stopped before
+  if (was_stopped) return true;
 
   job.started = job.clock.seconds();
   job.summary.queue_seconds = job.started;
   job.summary.cached_tokens = started->length;
   counts_.cached_prompt_tokens += started->length;
-  const int64_t vocabulary = engine_.model().info().vocabulary;
-  Sampler sampler(job.request.sampling, vocabulary,
-                  std::min<int64_t>(tokenizer_.vocab_size(), vocabulary));
-  sampler.see_prompt(job.tokens);
-  job.answer.emplace(AnswerLimits{.room = engine_.context() - job.prompt_length + 1,
-                                  .max_tokens = job.request.max_tokens,
-                                  .min_tokens = job.request.min_tokens,
-                                  .stop_ids = job.request.stop_ids,
-                                  .stop_strings = job.request.stop_strings},
-                     std::move(sampler), &tokenizer_, job.request.constraint.get());
-  if (drafting_) {
-    job.summary.drafts.judged_at.resize(counts_.accepted_at.size());
-    job.summary.drafts.accepted_at.resize(counts_.accepted_at.size());
-  }
-  if (job.answer->finish()) finish(job, *job.answer->finish());
   return true;
 }
 
@@ -153,7 +163,7 @@ void Scheduler::finish(Job& job, FinishReason reason) {
   }
   if (job.sequence) {
     // Where a prompt's numbers differ from those of decoded tokens, only prompts are remembered.
-    if (job.request.reuse_prefix && segment_ == 0 && job.computed > 0) {
+    if (job.request.reuse_prefix && !cuts_matter() && job.computed > 0) {
       pool_.end(*job.sequence, job.text(job.computed));
     } else {
       pool_.end(*job.sequence);

@@ -15,7 +15,7 @@
 #include "engine/batch_drafting.h"
 #include "engine/chunk_budget.h"
 #include "engine/sequence_pool.h"
-#include "engine/service.h"
+#include "engine/service_stats.h"
 #include "engine/step_batch.h"
 
 namespace slip {
@@ -28,7 +28,7 @@ class Scheduler {
   static int64_t segment_of(const Engine& engine);
 
   void add(std::unique_ptr<Job> job);
-  void cancel(uint64_t number);
+  void cancel(RequestId id);
   // Ends all of them.
   void end_all();
   // A step was interrupted: ends those that took part in it.
@@ -54,10 +54,15 @@ class Scheduler {
   void end_cancelled();
   void forget_ended();
   void admit();
+  // Makes what the job will choose its tokens with. Ends it when that fails, or none are wanted.
+  void prepare(Job& job);
   bool start(Job& job);
   void make_room();
   void preempt(Job& job);
   void finish(Job& job, FinishReason reason);
+
+  // Whether the numbers of a prompt depend on where it is cut into steps.
+  bool cuts_matter() const { return segment_ > 0; }
 
   // scheduler_step.cc: what is computed.
   void compute();
@@ -84,6 +89,7 @@ class Scheduler {
   std::deque<std::unique_ptr<Job>> waiting_;  // by arrival
   Jobs running_;                              // by arrival
   uint64_t turns_ = 0;                        // of prompts, so far
+  bool writes_later_ = false;                 // alternates from step to step
   ServiceStats counts_;
 };
 

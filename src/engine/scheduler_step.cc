@@ -14,6 +14,7 @@ constexpr size_t kManyStates = 8;
 void Scheduler::compute() {
   const Stopwatch clock;
   ++counts_.steps;
+  writes_later_ = !writes_later_;
   std::vector<Job*> decoding;
   for (const auto& job : running_)
     if (job->decodes()) decoding.push_back(job.get());
@@ -35,7 +36,7 @@ void Scheduler::compute() {
 
   std::vector<int64_t> before;  // accepted drafts
   for (const Job* job : decoding) before.push_back(job->summary.drafts.accepted);
-  if (segment_ > 0) {
+  if (cuts_matter()) {
     run_apart(prompts, decodes);
   } else {
     std::vector<Part> parts = prompts;
@@ -64,9 +65,9 @@ void Scheduler::draft(std::span<Job* const> jobs) {
   if (!drafting_ || jobs.empty()) return;
   std::vector<int64_t> limits;
   for (const Job* job : jobs) {
-    // The last token wanted needs no logits behind it, and everything must fit the context.
-    int64_t most = std::min({drafting_->most(), job->answer->wanted() - 1,
-                             engine_.context() - int64_t(job->tokens.size())});
+    int64_t most = std::min(
+        drafting_->most(),
+        useful_drafts(job->answer->wanted(), engine_.context() - int64_t(job->tokens.size())));
     if (!drafting_->drafter().can_draft(*job->sequence)) most = 0;
     const bool fits = most > 0 && pool_.reserve(*job->sequence, int64_t(job->tokens.size()) + most);
     limits.push_back(fits ? most : 0);
@@ -89,7 +90,7 @@ std::vector<Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
   for (Job* job : prompts) {
     if (rows <= 0) break;
     Part part{.job = job, .certain = job->next_cut() - job->computed, .outputs = 0};
-    if (segment_ == 0) {
+    if (!cuts_matter()) {
       part.certain = std::min(part.certain, rows);
       // Only one prompt in a step can have logits beside the decode rows. The last token of
       // another waits for the next step.
@@ -101,7 +102,7 @@ std::vector<Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
     part.outputs = part.certain == job->pending() ? 1 : 0;
     rows -= part.certain;
     job->turn = ++turns_;
-    if (part.outputs > 0 && segment_ == 0) {
+    if (part.outputs > 0 && !cuts_matter()) {
       last = part;
     } else {
       parts.push_back(part);
@@ -129,8 +130,8 @@ void Scheduler::run_pass(std::span<const Part> parts) {
   batch_.clear();
   // A row that is recorded leaves the state to be read, not written: its change is made when the
   // next row is computed. Where states come from memory, that saves every second way back.
-  const bool write_later =
-      drafting_ && segment_ == 0 && parts.size() >= kManyStates && counts_.steps % 2 == 0;
+  const bool write_later = writes_later_ && drafting_ && engine_.backend_memory().on_host() &&
+                           parts.size() >= kManyStates;
   std::vector<int32_t> ids;
   for (const Part& part : parts) {
     const Job& job = *part.job;
@@ -183,20 +184,14 @@ int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
 }
 
 void Scheduler::count_drafts(Job& job, int64_t right) {
-  DraftCounts& counts = job.summary.drafts;
+  using Behind = DraftCounts::Behind;
   const auto verified = int64_t(job.drafts.size());
-  ++counts.steps;
-  counts.drafted += verified;
-  counts.accepted += right;
+  job.summary.drafts.add_step(verified, right,
+                              job.answer->finish() ? Behind::not_asked : Behind::chosen);
   counts_.draft_tokens += verified;
   counts_.accepted_tokens += right;
   if (verified > 0) ++counts_.drafts;
-  for (size_t i = 0; i < size_t(right); ++i) {
-    ++counts.judged_at[i];
-    ++counts.accepted_at[i];
-    ++counts_.accepted_at[i];
-  }
-  if (right < verified && !job.answer->finish()) ++counts.judged_at[size_t(right)];
+  for (size_t i = 0; i < size_t(right); ++i) ++counts_.accepted_at[i];
 }
 
 void Scheduler::deliver(Job& job, const Answer::Token& token,

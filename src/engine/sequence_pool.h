@@ -39,7 +39,6 @@ class SequencePool {
   void end(SequenceId sequence, const PrefixIndex::Text& text);
 
   int64_t running() const { return int64_t(running_.size()); }
-  int64_t remembered() const { return index_.size(); }
 
   struct Pages {
     int64_t all, free, remembered;  // those remembered count as free

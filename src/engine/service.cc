@@ -1,5 +1,6 @@
 #include "engine/service.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -41,7 +42,7 @@ class Service::Loop {
   std::condition_variable work_;  // something was left, or the service ends
   std::condition_variable idle_;  // all requests have ended
   std::vector<std::unique_ptr<Job>> submitted_;
-  std::vector<uint64_t> cancelled_;
+  std::vector<RequestId> cancelled_;
   uint64_t last_number_ = 0;
   int64_t open_requests_ = 0;  // taken and not ended
   bool accepting_ = true;
@@ -88,22 +89,23 @@ std::optional<Refusal> Service::Loop::check_request(const Request& request) cons
 std::variant<RequestId, Refusal> Service::Loop::submit(Request request,
                                                        std::shared_ptr<RequestListener> listener) {
   if (std::optional<Refusal> refusal = check_request(request)) return *std::move(refusal);
-  auto job = std::make_unique<Job>(0, std::move(request), std::move(listener), segment_);
+  auto job = std::make_unique<Job>(std::move(request), std::move(listener), segment_);
   const std::lock_guard lock(mutex_);
   if (!accepting_) return Refusal{Refusal::Kind::stopping, "the service is about to stop"};
   if (open_requests_ >= capacity_)
     return Refusal{Refusal::Kind::queue_full,
                    cat(open_requests_, " requests are being answered or wait already")};
   ++open_requests_;
-  job->number = ++last_number_;
+  job->id = RequestId(++last_number_);
+  const RequestId id = job->id;
   submitted_.push_back(std::move(job));
   work_.notify_one();
-  return RequestId(last_number_);
+  return id;
 }
 
 void Service::Loop::cancel(RequestId id) {
   const std::lock_guard lock(mutex_);
-  cancelled_.push_back(uint64_t(id));
+  cancelled_.push_back(id);
   work_.notify_one();
 }
 
@@ -141,7 +143,7 @@ bool Service::Loop::take_work() {
   step_began_ = now();
   for (auto& job : submitted_) scheduler_.add(std::move(job));
   submitted_.clear();
-  for (const uint64_t number : cancelled_) scheduler_.cancel(number);
+  for (const RequestId id : cancelled_) scheduler_.cancel(id);
   cancelled_.clear();
   return !ending_;
 }

@@ -4,26 +4,22 @@
 
 namespace slip {
 
-Session::Session(Engine& engine) : engine_(engine) {
-  Result<SequenceId> opened = engine.cache_->open();
+Session::Session(Engine& engine) : engine_(engine), batch_(engine) {
+  Result<SequenceId> opened = engine.cache().open();
   check(opened.ok(), "more sessions than the cache has sequences");
   sequence_ = opened.value();
   tokens_.reserve(size_t(engine.context()));
-  tentative_.reserve(size_t(engine.max_drafts()) + 1);
-  output_rows_.reserve(size_t(engine.logits_.rows()));
-  if (engine.max_drafts() > 0)
-    drafter_ = make_drafter(*engine.model_, *engine.cache_, sequence_, *engine.memory_);
+  if (engine.max_drafts() > 0) drafter_.emplace(engine);
 }
 
-Session::~Session() { engine_.cache_->close(sequence_); }
+Session::~Session() { engine_.cache().close(sequence_); }
 
 void Session::clear() {
-  engine_.cache_->clear(sequence_);
+  engine_.cache().clear(sequence_);
   tokens_.clear();
-  if (drafter_) drafter_->clear();
+  unaccepted_ = unshown_ = 0;
+  if (drafter_) drafter_->clear(sequence_);
 }
-
-LogitRow Session::choice() { return choice(int64_t(output_rows_.size()) - 1); }
 
 Result<int64_t> Session::sync(std::span<const int32_t> ids, const Progress& progress) {
   const bool continues =
@@ -36,26 +32,27 @@ Result<int64_t> Session::sync(std::span<const int32_t> ids, const Progress& prog
 }
 
 Status Session::check_ids(std::span<const int32_t> ids, int64_t before) const {
-  const int64_t vocabulary = engine_.model_->info().vocabulary;
+  const int64_t vocabulary = engine_.model().info().vocabulary;
   for (const int32_t id : ids)
     if (id < 0 || id >= vocabulary)
       return error("token id ", id, " is outside the vocabulary of ", vocabulary);
   const int64_t length = before + int64_t(ids.size());
   if (length > engine_.context())
     return error("the text has ", length, " tokens, the context holds ", engine_.context(),
-                 "; raise --ctx (the model takes up to ", engine_.plan_.max_context, ")");
+                 "; raise --ctx (the model takes up to ", engine_.memory().max_context, ")");
   return {};
 }
 
 Status Session::feed(std::span<const int32_t> ids, const Progress& progress) {
   SLIP_TRY_STATUS(check_ids(ids, int64_t(tokens_.size())));
+  if (ids.empty()) return {};
   const auto total = int64_t(ids.size());
-  const int64_t chunk = engine_.model_->max_rows();
+  const int64_t chunk = engine_.max_rows();
   for (int64_t done = 0; done < total; done += chunk) {
     const int64_t rows = std::min(chunk, total - done);
     const auto part = ids.subspan(size_t(done), size_t(rows));
     SLIP_TRY_STATUS(step(part, done + rows == total ? 1 : 0, Cache::Rows::certain));
-    keep(part);
+    keep(rows);
     if (progress && !progress(done + rows, total) && done + rows < total) return error("stopped");
   }
   wait();
@@ -64,28 +61,25 @@ Status Session::feed(std::span<const int32_t> ids, const Progress& progress) {
 
 Status Session::feed_each(std::span<const int32_t> ids, const EachRow& each) {
   SLIP_TRY_STATUS(check_ids(ids, int64_t(tokens_.size())));
-  const int64_t chunk = std::min(engine_.model_->max_rows(), engine_.logits_.rows());
+  const int64_t chunk = std::min(engine_.max_rows(), engine_.logit_rows());
   for (size_t done = 0; done < ids.size(); done += size_t(chunk)) {
     const auto part = ids.subspan(done, std::min(size_t(chunk), ids.size() - done));
-    const auto position = int64_t(tokens_.size());
-    SLIP_TRY_STATUS(step(part, int64_t(part.size()), Cache::Rows::certain));
-    keep(part);
-    for (int64_t row = 0; row < int64_t(part.size()); ++row) {
-      std::span<const float> hidden;
-      if (!engine_.hidden_.view().empty()) hidden = engine_.hidden_.row(row);
-      each(position + row, engine_.logits_.row(row), hidden);
-    }
+    const auto position = int64_t(tokens_.size()), rows = int64_t(part.size());
+    SLIP_TRY_STATUS(step(part, rows, Cache::Rows::certain));
+    keep(rows);
+    for (int64_t row = 0; row < rows; ++row)
+      each(position + row, logits(row), batch_.hidden_row(0, row));
   }
   return {};
 }
 
 Status Session::verify(std::span<const int32_t> ids) {
-  check(tentative_.empty(), "verify() before the last one was accepted");
+  check(unaccepted_ == 0, "verify() before the last one was accepted");
   SLIP_TRY_STATUS(check_ids(ids, int64_t(tokens_.size())));
   // A single token cannot be rejected, so nothing needs to be recorded.
   const Cache::Rows kind = ids.size() == 1 ? Cache::Rows::certain : Cache::Rows::tentative;
   SLIP_TRY_STATUS(step(ids, int64_t(ids.size()), kind));
-  tentative_.assign(ids.begin(), ids.end());
+  unaccepted_ = int64_t(ids.size());
   wait();
   return {};
 }
@@ -93,38 +87,47 @@ Status Session::verify(std::span<const int32_t> ids) {
 void Session::wait() { (void)choice(0).peak(); }
 
 void Session::accept(int64_t count) {
-  check(count >= 1 && count <= int64_t(tentative_.size()), "accept of ", count, " tokens of ",
-        tentative_.size());
-  keep(std::span(tentative_).first(size_t(count)));
-  tentative_.clear();
+  check(count >= 1 && count <= unaccepted_, "accept of ", count, " tokens of ", unaccepted_);
+  keep(count);
+  unaccepted_ = 0;
+}
+
+std::optional<LogitRow> Session::draft(std::span<const int32_t> ids) {
+  check(can_draft(), "a draft in an engine that does not draft");
+  // The first draft is made at the last position of the session, the next one behind it.
+  const auto positions = int64_t(tokens_.size() + ids.size()) - 1;
+  if (!engine_.cache().reserve(sequence_, positions).ok()) return std::nullopt;
+  catch_up();
+  const BatchDrafter::Question question{.sequence = sequence_, .id = ids.back()};
+  if (ids.size() == 1) {
+    drafter_->first_round({&question, 1});
+  } else {
+    drafter_->next_round({&question, 1});
+  }
+  return drafter_->logits(0);
 }
 
 Status Session::step(std::span<const int32_t> ids, int64_t outputs, Cache::Rows kind) {
-  const NoAllocScope no_alloc;
-  const auto rows = int64_t(ids.size());
-  SLIP_TRY(const Span span, engine_.cache_->extend(sequence_, rows, kind));
-  engine_.memory_->upload(engine_.ids_.view.data, ids.data(), ids.size_bytes());
-  output_rows_.clear();
-  for (int64_t i = rows - outputs; i < rows; ++i) output_rows_.push_back(i);
-  View hidden = engine_.hidden_.view();
-  if (!hidden.empty()) hidden = hidden.first(rows);
-  engine_.model_->forward({.ids = engine_.ids_.view.first(rows),
-                           .spans = {&span, 1},
-                           .outputs = output_rows_,
-                           .logits = engine_.logits_.view(outputs),
-                           .hidden = hidden,
-                           .peaks = engine_.logits_.peaks(outputs)},
-                          *engine_.cache_);
-  engine_.logits_.changed(outputs);
-  if (!hidden.empty()) engine_.hidden_.changed(rows);
+  SLIP_TRY_STATUS(engine_.cache().reserve(sequence_, int64_t(tokens_.size() + ids.size())));
+  catch_up();
+  batch_.clear();
+  batch_.add(sequence_, ids, outputs, kind);
+  batch_.run();
   return {};
 }
 
-void Session::keep(std::span<const int32_t> ids) {
-  const auto rows = int64_t(ids.size());
-  engine_.cache_->commit(sequence_, rows);
+void Session::keep(int64_t rows) {
+  const std::span<const int32_t> ids = batch_.ids(0).first(size_t(rows));
+  engine_.cache().commit(sequence_, rows);
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
-  if (drafter_) drafter_->follow(engine_.hidden_.view().first(rows), ids);
+  unshown_ = rows;
+}
+
+void Session::catch_up() {
+  if (drafter_ && unshown_ > 0)
+    drafter_->follow(sequence_, batch_.hidden(0).first(unshown_),
+                     batch_.ids(0).first(size_t(unshown_)), BatchDrafter::KeepUp::always);
+  unshown_ = 0;
 }
 
 }  // namespace slip

@@ -2,16 +2,17 @@
 #pragma once
 
 #include <functional>
-#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "engine/drafter.h"
-#include "engine/engine.h"
+#include "engine/batch_drafter.h"
+#include "engine/step_batch.h"
 
 namespace slip {
 
-// Sessions of one engine take turns; they are not meant for several threads.
+// Sessions of one engine take turns, answer by answer: a step overwrites what the last one left for
+// others to read. They are not meant for several threads.
 class Session {
  public:
   explicit Session(Engine& engine);
@@ -44,19 +45,23 @@ class Session {
   void accept(int64_t count);
 
   // Of the last token fed, or of token `row` of the last verify().
-  LogitRow choice();
-  LogitRow choice(int64_t row) { return {engine_.logits_, row}; }
+  LogitRow choice() { return choice(batch_.outputs() - 1); }
+  LogitRow choice(int64_t row) { return batch_.logits(0, row); }
   std::span<float> logits() { return choice().values(); }
   std::span<float> logits(int64_t row) { return choice(row).values(); }
 
-  // Null when the engine does not draft.
-  Drafter* drafter() { return drafter_.get(); }
+  // Whether the engine drafts.
+  bool can_draft() const { return drafter_.has_value(); }
+  // Drafts the token behind `ids`: its logits over the vocabulary. The first of `ids` is what the
+  // session will be given next for certain, the others were drafted before, one after the other.
+  // Nothing when the cache has no room.
+  std::optional<LogitRow> draft(std::span<const int32_t> ids);
 
   void clear();
 
   // Where its memory lies, for passes of what drafts.
   int32_t state_slot() const { return Cache::state_slot(sequence_); }
-  std::span<const int32_t> pages() const { return engine_.cache_->pages(sequence_); }
+  std::span<const int32_t> pages() const { return engine_.cache().pages(sequence_); }
 
   // How many more tokens fit.
   int64_t room() const { return engine_.context() - int64_t(tokens_.size()); }
@@ -67,16 +72,20 @@ class Session {
   // Until what the last step found is there: whoever looks at the clock then sees its time.
   void wait();
   // Makes the first rows of the last step part of the session.
-  void keep(std::span<const int32_t> ids);
+  void keep(int64_t rows);
+  // Shows them to what drafts: as late as possible, for it may take a pass, and nobody should wait
+  // for the first token of an answer because of drafts behind it.
+  void catch_up();
   // Whether `ids` may follow `before` tokens.
   Status check_ids(std::span<const int32_t> ids, int64_t before) const;
 
   Engine& engine_;
   SequenceId sequence_;
   std::vector<int32_t> tokens_;
-  std::vector<int32_t> tentative_;  // of the last verify(), until accept()
-  std::vector<int64_t> output_rows_;
-  std::unique_ptr<Drafter> drafter_;
+  StepBatch batch_;         // the last step
+  int64_t unaccepted_ = 0;  // rows of the last verify(), until accept()
+  int64_t unshown_ = 0;     // rows of the last step that are kept, until catch_up()
+  std::optional<BatchDrafter> drafter_;
 };
 
 }  // namespace slip

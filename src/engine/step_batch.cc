@@ -2,8 +2,8 @@
 
 namespace slip {
 
-StepBatch::StepBatch(Engine& engine) : engine_(engine) {
-  const auto rows = size_t(engine.model_->max_rows());
+StepBatch::StepBatch(Engine& engine) : engine_(engine), buffers_(engine.step_buffers()) {
+  const auto rows = size_t(engine.max_rows());
   ids_.reserve(rows);
   spans_.reserve(rows);
   outputs_.reserve(size_t(engine.logit_rows()));
@@ -19,7 +19,7 @@ void StepBatch::clear() {
 
 void StepBatch::add(SequenceId sequence, std::span<const int32_t> ids, int64_t outputs,
                     Cache::Rows kind) {
-  Result<Span> extended = engine_.cache_->extend(sequence, int64_t(ids.size()), kind);
+  Result<Span> extended = engine_.cache().extend(sequence, int64_t(ids.size()), kind);
   check(extended.ok(), "a step without room: ", extended.ok() ? "" : extended.failure().message);
   Span& span = spans_.emplace_back(extended.value());
   span.first_row = rows();
@@ -30,28 +30,33 @@ void StepBatch::add(SequenceId sequence, std::span<const int32_t> ids, int64_t o
 
 void StepBatch::run() {
   const NoAllocScope no_alloc;
-  const auto outputs = int64_t(outputs_.size());
-  engine_.memory_->upload(engine_.ids_.view.data, ids_.data(), ids_.size() * sizeof(int32_t));
-  View hidden = engine_.hidden_.view();
+  engine_.backend_memory().upload(buffers_.ids.view.data, ids_.data(),
+                                  ids_.size() * sizeof(int32_t));
+  View hidden = buffers_.hidden.view();
   if (!hidden.empty()) hidden = hidden.first(rows());
-  engine_.model_->forward({.ids = engine_.ids_.view.first(rows()),
+  engine_.model().forward({.ids = buffers_.ids.view.first(rows()),
                            .spans = spans_,
                            .outputs = outputs_,
-                           .logits = engine_.logits_.view(outputs),
+                           .logits = buffers_.logits.view(outputs()),
                            .hidden = hidden,
-                           .peaks = engine_.logits_.peaks(outputs)},
-                          *engine_.cache_);
-  engine_.logits_.changed(outputs);
-  if (!hidden.empty()) engine_.hidden_.changed(rows());
+                           .peaks = buffers_.logits.peaks(outputs())},
+                          engine_.cache());
+  buffers_.logits.changed(outputs());
+  if (!hidden.empty()) buffers_.hidden.changed(rows());
 }
 
 LogitRow StepBatch::logits(size_t part, int64_t output) {
-  return {engine_.logits_, parts_[part].first_output + output};
+  return {buffers_.logits, parts_[part].first_output + output};
 }
 
 View StepBatch::hidden(size_t part) const {
-  const View hidden = engine_.hidden_.view();
+  const View hidden = buffers_.hidden.view();
   return hidden.empty() ? hidden : hidden.slice(parts_[part].first_row, parts_[part].rows);
+}
+
+std::span<const float> StepBatch::hidden_row(size_t part, int64_t row) {
+  if (buffers_.hidden.view().empty()) return {};
+  return buffers_.hidden.row(parts_[part].first_row + row);
 }
 
 std::span<const int32_t> StepBatch::ids(size_t part) const {

@@ -16,6 +16,7 @@ class StepBatch {
 
   void clear();
   int64_t rows() const { return int64_t(ids_.size()); }
+  int64_t outputs() const { return int64_t(outputs_.size()); }
 
   // The next `ids` of a sequence; there is room for them. Logits are wanted of the last `outputs`.
   void add(SequenceId sequence, std::span<const int32_t> ids, int64_t outputs, Cache::Rows kind);
@@ -23,7 +24,8 @@ class StepBatch {
 
   // Of the part that was added as number `part`, after run().
   LogitRow logits(size_t part, int64_t output);
-  View hidden(size_t part) const;  // [rows, hidden]; empty without MTP
+  View hidden(size_t part) const;                               // [rows, hidden]; empty without MTP
+  std::span<const float> hidden_row(size_t part, int64_t row);  // on the host
   std::span<const int32_t> ids(size_t part) const;
 
  private:
@@ -32,6 +34,7 @@ class StepBatch {
   };
 
   Engine& engine_;
+  StepBuffers& buffers_;
   std::vector<int32_t> ids_;
   std::vector<Span> spans_;
   std::vector<int64_t> outputs_;

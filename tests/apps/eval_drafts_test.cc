@@ -69,13 +69,12 @@ Drafts of_the_engine(Engine& engine, std::span<const int32_t> ids) {
   Drafts found;
   for (int64_t slot = 0; slot + 1 < int64_t(ids.size()); ++slot) {
     EXPECT_TRUE(session.feed(ids.subspan(size_t(slot), 1)).ok());
-    Drafter& drafter = *session.drafter();
-    std::span<float> logits = drafter.draft_after(ids[size_t(slot) + 1])->values();
     for (int64_t place = 0;; ++place) {
+      const auto behind = ids.subspan(size_t(slot) + 1, size_t(place) + 1);
+      const std::span<float> logits = session.draft(behind)->values();
       const int32_t draft = best_token(logits);
       found[{slot, place}] = {draft, logits[size_t(draft)]};
       if (!following(ids, slot, place, draft)) break;
-      logits = drafter.draft_on(draft)->values();
     }
   }
   return found;

@@ -111,6 +111,19 @@ TEST_F(ServiceLifecycle, RefusesWhatItCannotTake) {
   EXPECT_EQ(full->summary.finish, FinishReason::context_full);
 }
 
+TEST_F(ServiceLifecycle, AnAnswerOfNoTokensTakesNothing) {
+  Service service(model_.engine(), tokenizer_, {.max_drafts = 3});
+  const Submitted other = submit(service, greedy(text_of(60), 40));
+  const auto none = answer(service, greedy(text_of(60), 0));
+  EXPECT_EQ(none->summary.finish, FinishReason::max_tokens);
+  EXPECT_TRUE(none->ids.empty());
+  EXPECT_TRUE(none->prompt_steps.empty());
+  other.listener->wait();
+  EXPECT_EQ(other.listener->ids.size(), 40u);
+  EXPECT_TRUE(service.drain(5));
+  expect_all_free(service.stats());
+}
+
 TEST_F(ServiceLifecycle, AFullQueueRefuses) {
   Service service(model_.engine(), tokenizer_, {.max_queue = 3});
   std::vector<Submitted> submitted;

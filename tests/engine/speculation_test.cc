@@ -1,11 +1,13 @@
 // Drafting with minnow's MTP layer: the text is the same with and without, whatever the sampling.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <random>
 
 #include "engine/generate.h"
+#include "kernels/cpu/cpu_ops_impl.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/loaded_model.h"
 
@@ -193,6 +195,34 @@ TEST_F(SpeculationTest, SampledTokensFollowTheModelsDistribution) {
   EXPECT_GT(samples, 300);
   // 7 degrees of freedom: 24.3 is exceeded by chance once in a thousand; seeds are fixed.
   EXPECT_LT(chi_square, 24.3) << samples << " samples";
+}
+
+std::atomic<int> g_joins{0};  // one per pass of the MTP layer
+
+class JoinCountingOps : public CpuOps {
+ public:
+  explicit JoinCountingOps(ThreadPool& pool)
+      : CpuOps(pool, loops_for(available_isas().front(), 2)) {}
+  void join(const JoinArgs& args) override {
+    ++g_joins;
+    CpuOps::join(args);
+  }
+};
+
+// The slots of a prompt are computed when the first draft is wanted.
+TEST(Speculation, TheFirstTokenDoesNotWaitForDrafts) {
+  const Backend counting{"counting", true, [](ThreadPool& pool) -> std::unique_ptr<Ops> {
+                           return std::make_unique<JoinCountingOps>(pool);
+                         }};
+  LoadedModel model(minnow_folder(), counting, {.context = 512, .max_drafts = 3});
+  Session session(model.engine());
+  std::vector<int32_t> prompt = prompt_ids("docs_page");
+  prompt.resize(150);
+  ASSERT_TRUE(session.feed(prompt).ok());
+  EXPECT_EQ(g_joins, 0);
+  const int32_t next = argmax(session.logits());
+  ASSERT_TRUE(session.draft({&next, 1}));
+  EXPECT_EQ(g_joins, 2) << "the prompt's, then the draft's";
 }
 
 TEST(Speculation, WithoutAnMtpLayerThereAreNoDrafts) {

@@ -1,5 +1,7 @@
 #include "models/gemma4/source.h"
 
+#include <algorithm>
+
 #include "models/common/weight_origin.h"
 #include "models/gemma4/gemma4.h"
 
@@ -68,8 +70,9 @@ Result<ModelPlan> Source::plan(const ModelOptions& options, const Ops& ops) cons
   plan.cache_specs = cache_specs(config_);
   // Pages of the host cost nothing until they are written, so making them is the exact answer.
   plan.activation_bytes = Activations(config_, options.max_rows, host_memory()).bytes;
-  plan.activation_bytes += ops.scratch_bytes(
-      step_limits(config_, drafter ? &drafter_->config : nullptr, options.max_rows, max_context()));
+  plan.activation_bytes +=
+      ops.scratch_bytes(step_limits(config_, drafter ? &drafter_->config : nullptr,
+                                    options.max_rows, std::min(options.context, max_context())));
   if (drafter) SLIP_TRY_STATUS(add_to_plan(*drafter, ops, plan));
   return plan;
 }

@@ -1,5 +1,7 @@
 #include "models/qwen3_5/source.h"
 
+#include <algorithm>
+
 #include "models/common/weight_origin.h"
 #include "models/qwen3_5/activations.h"
 #include "models/qwen3_5/qwen3_5.h"
@@ -75,9 +77,9 @@ Result<ModelPlan> Source::plan(const ModelOptions& options, const Ops& ops) cons
   mark_drafting(prefixes_, plan.weights);
   plan.info = info_of(config_, wanted.with_mtp);
   plan.cache_specs = cache_specs(config_, wanted.with_mtp);
-  plan.activation_bytes =
-      activation_bytes(config_, options.max_rows) +
-      ops.scratch_bytes(step_limits(config_, options.max_rows, config_.max_context));
+  plan.activation_bytes = activation_bytes(config_, options.max_rows) +
+                          ops.scratch_bytes(step_limits(config_, options.max_rows,
+                                                        std::min(options.context, max_context())));
   return plan;
 }
 

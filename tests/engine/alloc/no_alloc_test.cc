@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "engine/sampling.h"
+#include "engine/decoder.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/loaded_model.h"
 
@@ -110,6 +110,25 @@ TEST_P(NoAllocation, InFeedingAWholePrompt) {
   const bool fed = session.feed(std::span(ids).subspan(40)).ok();
   EXPECT_EQ(allocations() - before, 0);
   EXPECT_TRUE(fed);
+}
+
+// Drafting, verifying and taking back what was wrong.
+TEST_P(NoAllocation, InDecodingWithDrafts) {
+  LoadedModel model(minnow_folder(), GetParam(), {.context = 512, .max_drafts = 4});
+  Session session(model.engine());
+  ASSERT_TRUE(session.feed(prompt_ids("story")).ok());
+  Sampler sampler({.temperature = 0}, 8192, 8174);
+  DraftLength length = DraftLength::fixed(4);
+  Decoder decoder(session, sampler, &length);
+  bool advanced = true;
+  const int64_t before = allocations();
+  for (int i = 0; i < 150; ++i)
+    advanced &= decoder.advance(sampler.next(decoder.logits()), 1000).ok();
+  EXPECT_EQ(allocations() - before, 0) << "in 150 tokens";
+  EXPECT_TRUE(advanced);
+  decoder.finish();
+  EXPECT_GT(decoder.counts().accepted, 20);
+  EXPECT_LT(decoder.counts().accepted, decoder.counts().drafted);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, NoAllocation, ::testing::ValuesIn(cpu_backends()),

@@ -1,0 +1,105 @@
+// The plan against what is really taken: every byte that a loaded engine and what drafts on it
+// allocate goes through a memory that counts.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "engine/batch_drafter.h"
+#include "kernels/cpu/cpu_ops_impl.h"
+#include "tests/golden/tiny_folder.h"
+
+namespace slip {
+namespace {
+
+class CountingMemory final : public Memory {
+ public:
+  std::byte* allocate(size_t bytes, Pages pages) override {
+    taken_ += bytes;
+    return host_memory().allocate(bytes, pages);
+  }
+  void release(std::byte* data, size_t bytes) noexcept override {
+    taken_ -= bytes;
+    host_memory().release(data, bytes);
+  }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    host_memory().copy(to, from, bytes);
+  }
+  void clear(std::byte* data, size_t bytes) override { host_memory().clear(data, bytes); }
+  void upload(std::byte* to, const void* from, size_t bytes) override {
+    host_memory().upload(to, from, bytes);
+  }
+  void download(void* to, const std::byte* from, size_t bytes) override {
+    host_memory().download(to, from, bytes);
+  }
+  bool on_host() const override { return true; }
+  uint64_t free_bytes() const override { return host_memory().free_bytes(); }
+
+  uint64_t taken() const { return taken_; }
+
+ private:
+  std::atomic<uint64_t> taken_{0};
+};
+
+class CountingOps : public CpuOps {
+ public:
+  explicit CountingOps(ThreadPool& pool) : CpuOps(pool, loops_for(available_isas().front(), 2)) {}
+  Memory& memory() const override { return memory_; }
+
+ private:
+  mutable CountingMemory memory_;
+};
+
+struct Case {
+  std::string model, drafter;
+  int64_t sequences;
+
+  friend std::ostream& operator<<(std::ostream& out, const Case& each) {
+    return out << each.model << " for " << each.sequences;
+  }
+};
+
+class MemoryTaken : public ::testing::TestWithParam<Case> {};
+
+TEST_P(MemoryTaken, IsWhatWasPlanned) {
+  const Case& test = GetParam();
+  const bool is_tiny = !test.drafter.empty();
+  if (is_tiny && (!has_tiny(test.model) || !has_tiny(test.drafter))) GTEST_SKIP() << kTinyAbsent;
+  ThreadPool pool(2);
+  CountingOps ops(pool);
+  const ModelSource source =
+      is_tiny ? ModelSource::open(tiny_folder(test.model), tiny_folder(test.drafter)).value()
+              : ModelSource::open(minnow_folder()).value();
+  EngineOptions options;
+  options.max_drafts = 3;
+  options.memory.context = 300;
+  options.memory.sequences = test.sequences;
+  options.memory.checkpoints = 2 * test.sequences;
+  const MemoryPlan planned = Engine::plan(source, options, ops).value();
+  const std::unique_ptr<Engine> engine = Engine::load(source, options, ops, pool, {}).value();
+  const auto& memory = static_cast<const CountingMemory&>(ops.memory());
+  const uint64_t before = memory.taken();
+  const BatchDrafter drafter(*engine);
+  // Scratch is in the plan, but a backend's own affair.
+  EXPECT_LE(memory.taken(), planned.total());
+  EXPECT_GT(memory.taken(), planned.total() * 7 / 8);
+
+  const ModelInfo& info = engine->model().info();
+  const BatchDrafter::Bytes bytes = BatchDrafter::bytes(info, engine->max_rows());
+  const auto running = uint64_t(engine->sequences()), all = uint64_t(engine->cache().sequences());
+  // A row for a shortlist to be spread over, which these models have not, and peaks, which the
+  // host finds itself.
+  const uint64_t not_here = Logits::bytes(1, info.vocabulary) + running * sizeof(Peak);
+  EXPECT_EQ(memory.taken() - before + not_here,
+            bytes.fixed + running * bytes.per_running + all * bytes.per_sequence);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, MemoryTaken,
+                         ::testing::Values(Case{"minnow", "", 1}, Case{"minnow", "", 5},
+                                           Case{"gemma4_e", "gemma4_e_assistant", 1},
+                                           Case{"gemma4_e", "gemma4_e_assistant", 5}),
+                         [](const auto& test) {
+                           return test.param.model + "_" + std::to_string(test.param.sequences);
+                         });
+
+}  // namespace
+}  // namespace slip
