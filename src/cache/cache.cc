@@ -7,8 +7,6 @@
 namespace slip {
 namespace {
 
-int64_t pages_for(int64_t positions) { return (positions + kPageLen - 1) / kPageLen; }
-
 template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;

@@ -16,6 +16,7 @@ namespace slip {
 // Positions per page. Attention walks a context page by page, so that partial sums are split at
 // fixed absolute positions.
 inline constexpr int64_t kPageLen = 64;
+inline int64_t pages_for(int64_t positions) { return (positions + kPageLen - 1) / kPageLen; }
 
 // How things are kept, whatever the number of sequences.
 struct CacheFormat {

@@ -10,7 +10,7 @@ namespace slip {
 namespace {
 
 constexpr size_t kWaitingRows = 256;
-constexpr int64_t kRowsPerItem = 32;  // of the matrix of products
+constexpr int64_t kGramRowsPerItem = 32;  // of the matrix of products
 
 // Rows that an expert is asked about, and what its answer counts for.
 using Members = std::vector<std::pair<int64_t, float>>;
@@ -133,13 +133,13 @@ void CapturingOps::add_waiting(Capture& capture) {
   const size_t rows = (capture.waiting.size() / inputs + 7) / 8 * 8;  // the loop takes eights
   capture.waiting.resize(rows * inputs, 0.0f);
   const Int4Loops& loops = int4_loops();
-  pool_.run((gram.inputs + kRowsPerItem - 1) / kRowsPerItem, [&](int64_t item, int) {
-    const auto begin = size_t(item * kRowsPerItem);
+  pool_.run((gram.inputs + kGramRowsPerItem - 1) / kGramRowsPerItem, [&](int64_t item, int) {
+    const auto begin = size_t(item * kGramRowsPerItem);
     loops.gram(gram.products.data(), capture.waiting.data(),
                {.rows = rows,
                 .inputs = inputs,
                 .begin = begin,
-                .end = std::min(begin + size_t(kRowsPerItem), inputs)});
+                .end = std::min(begin + size_t(kGramRowsPerItem), inputs)});
   });
   capture.waiting.clear();
 }

@@ -11,7 +11,6 @@ constexpr int64_t kDefaultContext = 8192;
 // Left to the rest of the machine when no budget was given.
 constexpr uint64_t kReserve = uint64_t{512} << 20;
 
-int64_t pages_for(int64_t positions) { return (positions + kPageLen - 1) / kPageLen; }
 int64_t whole_pages(int64_t positions) { return pages_for(positions) * kPageLen; }
 
 // When the number of sequences is left to the plan: each has room for a short conversation, and two

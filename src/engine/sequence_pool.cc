@@ -4,12 +4,6 @@
 #include <utility>
 
 namespace slip {
-namespace {
-
-int64_t pages_for(int64_t positions) { return (positions + kPageLen - 1) / kPageLen; }
-
-}  // namespace
-
 SequencePool::SequencePool(Cache& cache, int64_t most_running, BatchDrafter* drafter)
     : cache_(cache), most_running_(most_running), drafter_(drafter) {}
 

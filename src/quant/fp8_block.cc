@@ -2,21 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "quant/number_formats.h"
+#include "quant/stored_values.h"
 #include "quant/widen_row.h"
 
 namespace slip {
 namespace {
-
-template <class T>
-T load(const std::byte* bytes, int64_t index) {
-  T value;
-  std::memcpy(&value, bytes + size_t(index) * sizeof(T), sizeof(T));
-  return value;
-}
 
 bool is_nan_code(std::byte code) { return fp8_is_nan(uint8_t(code)); }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "quant/number_formats.h"
+#include "quant/stored_values.h"
 
 namespace slip {
 namespace {
@@ -15,13 +16,6 @@ static_assert(std::endian::native == std::endian::little,
               "a word's nibbles are a plain row's bytes on little-endian machines only");
 
 constexpr int64_t kCodesPerWord = 8;
-
-template <class T>
-T load(const std::byte* bytes, int64_t index) {
-  T value;
-  std::memcpy(&value, bytes + size_t(index) * sizeof(T), sizeof(T));
-  return value;
-}
 
 std::string hex(uint32_t word) {
   std::ostringstream out;

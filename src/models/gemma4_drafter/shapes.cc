@@ -5,12 +5,12 @@
 namespace slip::gemma4 {
 namespace {
 
-struct Published {
+struct PublishedDrafter {
   const char* model;
   int64_t hidden, width, q_heads, clusters;
 };
 
-constexpr Published kPublished[] = {
+constexpr PublishedDrafter kPublishedDrafters[] = {
     {"gemma-4-e2b", 256, 2048, 4, 2048}, {"gemma-4-e4b", 256, 2048, 4, 2048},
     {"gemma-4-12b", 1024, 8192, 16, 0},  {"gemma-4-26b-a4b", 1024, 8192, 16, 0},
     {"gemma-4-31b", 1024, 8192, 32, 0},
@@ -19,8 +19,8 @@ constexpr Published kPublished[] = {
 }  // namespace
 
 DrafterConfig drafter_shape(const std::string& name, const Config& target) {
-  const auto* shape = std::ranges::find(kPublished, name, &Published::model);
-  check(shape != std::end(kPublished), "no drafter of ", name, " was published");
+  const auto* shape = std::ranges::find(kPublishedDrafters, name, &PublishedDrafter::model);
+  check(shape != std::end(kPublishedDrafters), "no drafter of ", name, " was published");
   DrafterConfig drafter;
   drafter.text.family = target.family;
   drafter.text.vocabulary = target.vocabulary;
