@@ -21,7 +21,7 @@ constexpr double kDamping = 0.01;
 // A matrix that saw fewer rows, such as an expert that hardly a token went to, is rounded to
 // nearest.
 constexpr int64_t kLeastRows = 64;
-constexpr int64_t kRowsPerItem = 16;
+constexpr int64_t kRoundedRowsPerItem = 16;
 
 // "model.language_model.layers.0" of "model.language_model.layers.0.mlp.up_proj"; a matrix outside
 // of layers, such as the head, is a layer of its own.
@@ -183,12 +183,12 @@ class Calibrator {
 
   Status round(const Weight& from, const Weight& plain, const DescentGram* gram,
                LayerErrors& errors) {
-    const int64_t items = (plain.info.out + kRowsPerItem - 1) / kRowsPerItem;
+    const int64_t items = (plain.info.out + kRoundedRowsPerItem - 1) / kRoundedRowsPerItem;
     std::mutex mutex;  // guards `failure` and `errors`
     std::optional<Error> failure;
     pool_.run(items, [&](int64_t item, int) {
-      const int64_t first = item * kRowsPerItem;
-      const int64_t rows = std::min(kRowsPerItem, plain.info.out - first);
+      const int64_t first = item * kRoundedRowsPerItem;
+      const int64_t rows = std::min(kRoundedRowsPerItem, plain.info.out - first);
       Weight part = from;
       part.info.out = rows;
       part.values = from.values.slice(first, rows);

@@ -5,7 +5,6 @@
 namespace slip {
 namespace {
 
-constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kScales = ".weight_scale_inv";
 
 bool is_plain(StoredType type) {
@@ -100,7 +99,7 @@ Result<HybridPlan> plan_hybrid(const Checkpoint& int4, TensorSource& fp8,
       leave(LeftBecause::fp8_already);
     } else if (same == fp8_names.end()) {
       leave(LeftBecause::absent_in_fp8);
-    } else if (scales == fp8_names.end() || !tensor.name.ends_with(kWeight) ||
+    } else if (scales == fp8_names.end() || !tensor.name.ends_with(".weight") ||
                !is_plain(tensor.type)) {
       leave(LeftBecause::plain_in_both);
     } else if (!classes.contains(tensor_class)) {

@@ -13,7 +13,7 @@ namespace slip {
 namespace {
 
 // Whole fp8 blocks, and enough work to be worth a thread's attention.
-constexpr int64_t kRowsPerItem = 128;
+constexpr int64_t kPackedRowsPerItem = 128;
 
 struct RowsInWork {
   MatrixInWork* matrix;
@@ -79,8 +79,8 @@ Status finish_matrices(std::vector<MatrixInWork>& matrices, ThreadPool& pool) {
   std::vector<RowsInWork> items;
   for (MatrixInWork& matrix : matrices) {
     const int64_t rows = matrix.has_codes ? 0 : matrix.rounded.info.out;
-    for (int64_t first = 0; first < rows; first += kRowsPerItem)
-      items.push_back({&matrix, first, std::min(kRowsPerItem, rows - first)});
+    for (int64_t first = 0; first < rows; first += kPackedRowsPerItem)
+      items.push_back({&matrix, first, std::min(kPackedRowsPerItem, rows - first)});
   }
   std::mutex mutex;  // guards `failure`
   std::optional<Error> failure;

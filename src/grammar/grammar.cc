@@ -11,23 +11,23 @@
 namespace slip {
 namespace {
 
-using Kind = ConstraintSpec::Kind;
+using SpecKind = ConstraintSpec::Kind;
 
 Result<ExprId> add_form(Rules& rules, JsonRules& json, const ConstraintSpec& spec,
                         const OutputFormat& format) {
   switch (spec.kind) {
-    case Kind::json_object: return json.object();
-    case Kind::json_schema:
+    case SpecKind::json_object: return json.object();
+    case SpecKind::json_schema:
       return add_schema(json, spec.schema, spec.schema, {.closed_objects = spec.strict});
-    case Kind::regex: {
+    case SpecKind::regex: {
       SLIP_TRY(const RegexNode regex, parse_regex(spec.text));
       return regex_expression(rules, regex, RegexMeaning::whole, Spelling::plain);
     }
-    case Kind::choice:
+    case SpecKind::choice:
       if (spec.choices.empty()) return error("a choice of no texts");
       return rules.literals(spec.choices);
-    case Kind::grammar: return add_gbnf(rules, spec.text);
-    case Kind::tool_calls:
+    case SpecKind::grammar: return add_gbnf(rules, spec.text);
+    case SpecKind::tool_calls:
       return add_tool_calls(json, format, spec.tools, spec.parallel_calls, spec.strict);
   }
   unreachable("ConstraintSpec::Kind");
@@ -36,7 +36,7 @@ Result<ExprId> add_form(Rules& rules, JsonRules& json, const ConstraintSpec& spe
 // The whole answer: what comes before the form, and the form.
 ExprId add_answer(Rules& rules, const ConstraintSpec& spec, const OutputFormat& format,
                   ExprId form) {
-  const bool has_tools = spec.kind == Kind::tool_calls;
+  const bool has_tools = spec.kind == SpecKind::tool_calls;
   if (has_tools && spec.tool_choice == ToolChoice::automatic)
     return rules.sequence(
         {rules.anything_without({std::string(format.call_open)}), rules.optional(form)});

@@ -9,7 +9,7 @@
 namespace slip::jinja {
 namespace {
 
-int digit_value(char c) {
+int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -20,9 +20,9 @@ int digit_value(char c) {
 size_t scan_digits(std::string_view text, int base) {
   size_t at = 0;
   while (at < text.size()) {
-    if (digit_value(text[at]) < base) {
+    if (hex_digit(text[at]) < base) {
       ++at;
-    } else if (text[at] == '_' && at + 1 < text.size() && digit_value(text[at + 1]) < base) {
+    } else if (text[at] == '_' && at + 1 < text.size() && hex_digit(text[at + 1]) < base) {
       at += 2;
     } else {
       break;
@@ -43,7 +43,7 @@ NumberLiteral finish_integer(std::string_view digits, int base, size_t length) {
   for (const char c : digits) {
     if (c == '_') continue;
     if (__builtin_mul_overflow(number.integer, Int{base}, &number.integer) ||
-        __builtin_add_overflow(number.integer, Int{digit_value(c)}, &number.integer)) {
+        __builtin_add_overflow(number.integer, Int{hex_digit(c)}, &number.integer)) {
       number.error = "integer too large";
       return number;
     }
@@ -61,8 +61,8 @@ Escape scan_hex_escape(std::string_view text, size_t digits) {
   Escape escape{.length = digits + 1};
   if (text.size() < digits + 1) return {};
   for (size_t i = 1; i <= digits; ++i) {
-    if (digit_value(text[i]) >= 16) return {};
-    escape.code = escape.code << 4 | static_cast<uint32_t>(digit_value(text[i]));
+    if (hex_digit(text[i]) >= 16) return {};
+    escape.code = escape.code << 4 | static_cast<uint32_t>(hex_digit(text[i]));
   }
   return escape;
 }
@@ -86,8 +86,8 @@ Escape scan_escape(std::string_view text) {
     default: break;
   }
   Escape octal;
-  while (octal.length < 3 && octal.length < text.size() && digit_value(text[octal.length]) < 8)
-    octal.code = octal.code << 3 | static_cast<uint32_t>(digit_value(text[octal.length++]));
+  while (octal.length < 3 && octal.length < text.size() && hex_digit(text[octal.length]) < 8)
+    octal.code = octal.code << 3 | static_cast<uint32_t>(hex_digit(text[octal.length++]));
   return octal;
 }
 

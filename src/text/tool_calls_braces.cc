@@ -9,7 +9,6 @@ namespace slip {
 namespace {
 
 constexpr std::string_view kCallWord = "call:";
-constexpr size_t kMaxNameBytes = 256;
 
 using Events = std::vector<OutputEvent>;
 

@@ -6,7 +6,6 @@ namespace slip {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
-constexpr size_t kMaxNameBytes = 256;
 
 Match undecided_unless(bool final) { return final ? Match::no : Match::undecided; }
 

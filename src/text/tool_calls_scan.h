@@ -22,7 +22,9 @@ enum class Match { yes, no, undecided };
 // Whether `text` starts with one of the tags. At the end of the output nothing is undecided.
 Match starts_with_any(std::string_view text, Tags tags, bool final);
 
-// "<function=NAME>" for opener "<function=". A name is one line of at most 256 bytes.
+inline constexpr size_t kMaxNameBytes = 256;  // of a tool
+
+// "<function=NAME>" for opener "<function=". A name is one line of at most kMaxNameBytes.
 struct OpenTag {
   Match match;
   std::string_view name = {};

@@ -37,7 +37,7 @@ class Conversations : public ::testing::TestWithParam<Case> {
       GenerateRequest request;
       request.prompt = text;
       request.sampling.temperature = 0;
-      request.max_tokens = 8 + int64_t(random() % 20);
+      request.max_tokens = 4 + int64_t(random() % 12);
       request.drafts = drafts;
       Result<GenerateResult> result = generate(session, nullptr, request, {});
       EXPECT_TRUE(result.ok());
