@@ -9,11 +9,12 @@ namespace slip {
 namespace {
 
 // In pixels.
-constexpr double kWidth = 800, kLeft = 80, kRight = 150, kPanel = 190, kHead = 76, kBetween = 60;
-constexpr double kPlotWidth = kWidth - kLeft - kRight;
+constexpr double kChartWidth = 800, kLeft = 80, kRight = 150, kPanel = 190, kChartHead = 76,
+                 kBetween = 60;
+constexpr double kPlotWidth = kChartWidth - kLeft - kRight;
 
 // No background, and colours that follow the reader's, as our other pictures.
-constexpr const char* kStyle =
+constexpr const char* kChartStyle =
     "<style>\n"
     "  text { font: 14px system-ui, sans-serif; fill: #1f2328; }\n"
     "  .title { font-size: 18px; font-weight: 600; }\n"
@@ -32,10 +33,6 @@ constexpr const char* kStyle =
     "    .dot.second { fill: #33598a; }\n"
     "  }\n"
     "</style>\n";
-
-std::string svg_text(double x, double y, const std::string& attributes, const std::string& text) {
-  return cat("<text x=\"", x, "\" y=\"", y, "\"", attributes, ">", svg_escaped(text), "</text>\n");
-}
 
 // 1, 2 or 5 times a power of ten, so that at most five steps reach `most`.
 double step_for(double most) {
@@ -110,11 +107,12 @@ std::string ServeReport::svg() const {
     worst.values.push_back(row.gap.p99 * 1e3);
     usual.values.push_back(row.gap.p50 * 1e3);
   }
-  const double first = kHead + 24, second = first + kPanel + kBetween;
+  const double first = kChartHead + 24, second = first + kPanel + kBetween;
   const double height = second + kPanel + 50;
-  std::string svg = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", kWidth, " ",
-                        height, "\" width=\"", kWidth, "\" height=\"", height, "\" role=\"img\">\n",
-                        "<title>", svg_escaped(model), "</title>\n", kStyle);
+  std::string svg =
+      cat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", kChartWidth, " ", height,
+          "\" width=\"", kChartWidth, "\" height=\"", height, "\" role=\"img\">\n", "<title>",
+          svg_escaped(model), "</title>\n", kChartStyle);
   svg += svg_text(16, 30, " class=\"title\"", cat(model, ": users at once"));
   svg += svg_text(16, 52, " class=\"quiet\"",
                   cat("prompts of about ", prompt_tokens, " tokens, answers of ", max_tokens));

@@ -14,7 +14,7 @@ namespace slip {
 namespace {
 
 // Plain words: random tokens would make drafts look useless.
-constexpr std::array<const char*, 48> kWords = {
+constexpr std::array<const char*, 48> kPromptWords = {
     "the",    "old",   "cat",    "walked",  "over",  "a",      "small", "bridge", "and",   "saw",
     "two",    "birds", "near",   "river",   "when",  "rain",   "began", "to",     "fall",  "on",
     "green",  "hills", "people", "talked",  "about", "their",  "long",  "day",    "in",    "town",
@@ -115,7 +115,7 @@ std::string fresh_text(uint64_t seed, int64_t words) {
   std::string text = cat("Story ", seed % 1'000'000, ". ");
   constexpr int64_t kSentence = 12;
   for (int64_t i = 0; i < words; ++i) {
-    text += kWords[random() % kWords.size()];
+    text += kPromptWords[random() % kPromptWords.size()];
     text += i % kSentence == kSentence - 1 ? ". " : " ";
   }
   return text;

@@ -4,13 +4,11 @@
 #include <cstdio>
 
 #include "environment.h"
+#include "pull_progress.h"
 #include "run_stats.h"
 
 namespace slip {
 namespace {
-
-constexpr double kLineInterval = 0.2;   // seconds, on a terminal
-constexpr double kReportInterval = 10;  // elsewhere
 
 // "shared experts" as it is typed: "shared_experts".
 std::string word_of(TensorClass tensor_class) {

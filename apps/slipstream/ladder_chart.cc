@@ -49,10 +49,6 @@ constexpr const char* kStyle =
     "  }\n"
     "</style>\n";
 
-std::string svg_text(double x, double y, const std::string& attributes, const std::string& text) {
-  return cat("<text x=\"", x, "\" y=\"", y, "\"", attributes, ">", svg_escaped(text), "</text>\n");
-}
-
 }  // namespace
 
 std::string bar_chart(const std::vector<Bar>& bars, int columns) {

@@ -31,10 +31,10 @@ constexpr std::string_view kThings[] = {"lantern", "compass", "violin",  "umbrel
                                         "drum",    "bell",    "scarf",   "basket",   "map",
                                         "key",     "boat",    "feather", "coin",     "blanket",
                                         "spoon",   "hat",     "book",    "ball",     "button"};
-constexpr std::string_view kWords[] = {"river",  "stone",  "cloud",  "paper",  "window",
-                                       "garden", "silver", "candle", "bridge", "winter",
-                                       "letter", "ocean",  "forest", "mirror", "ticket",
-                                       "island", "rocket", "pencil", "castle", "ladder"};
+constexpr std::string_view kNeedleWords[] = {"river",  "stone",  "cloud",  "paper",  "window",
+                                             "garden", "silver", "candle", "bridge", "winter",
+                                             "letter", "ocean",  "forest", "mirror", "ticket",
+                                             "island", "rocket", "pencil", "castle", "ladder"};
 constexpr std::string_view kNames[] = {"Ada", "Ben",  "Cleo", "Finn", "Hana", "Ida",
                                        "Leo", "Mia",  "Nils", "Rosa", "Tess", "Uma",
                                        "Vic", "Wren", "Yara", "Zoe"};
@@ -119,9 +119,9 @@ std::string make_secret(Dice& dice) {
   switch (dice.below(3)) {
     case 0: return cat(1000 + dice.below(9000));
     case 1: {
-      const std::string first(dice.one_of(kWords));
-      std::string second(dice.one_of(kWords));
-      while (second == first) second = dice.one_of(kWords);
+      const std::string first(dice.one_of(kNeedleWords));
+      std::string second(dice.one_of(kNeedleWords));
+      while (second == first) second = dice.one_of(kNeedleWords);
       return first + "-" + second;
     }
     default: return std::string(dice.one_of(kNames));

@@ -9,8 +9,6 @@
 namespace slip {
 namespace {
 
-constexpr double kLineInterval = 0.2;   // seconds, on a terminal
-constexpr double kReportInterval = 10;  // elsewhere
 constexpr double kRateWindow = 5;
 constexpr double kTick = 0.1;  // the first word of progress comes this long after the beginning
 

@@ -11,6 +11,10 @@
 
 namespace slip {
 
+// How often progress is shown.
+inline constexpr double kLineInterval = 0.2;   // seconds, on a terminal
+inline constexpr double kReportInterval = 10;  // elsewhere
+
 // "2 h 05 min", "1 min 17 s", "9 s"
 std::string describe_seconds(double seconds);
 

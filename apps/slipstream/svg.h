@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "base/text.h"
+
 namespace slip {
 
 // Text as it may stand in an element or an attribute.
@@ -18,6 +20,11 @@ inline std::string svg_escaped(const std::string& text) {
     }
   }
   return out;
+}
+
+inline std::string svg_text(double x, double y, const std::string& attributes,
+                            const std::string& text) {
+  return cat("<text x=\"", x, "\" y=\"", y, "\"", attributes, ">", svg_escaped(text), "</text>\n");
 }
 
 }  // namespace slip

@@ -16,6 +16,18 @@ using JsonArray = boost::json::array;
 // `source` (a path, "request body") starts the error message. Nesting deeper than 64 is refused.
 Result<Json> parse_json(std::string_view text, const std::string& source);
 
+// A member of an object; null if there is none, or no object.
+inline const Json* member_of(const Json* value, std::string_view key) {
+  const JsonObject* object = value ? value->if_object() : nullptr;
+  return object ? object->if_contains(key) : nullptr;
+}
+
+inline bool is_true(const Json* value) { return value && value->is_bool() && value->get_bool(); }
+
+inline std::string_view json_view(const boost::json::string_view& text) {
+  return {text.data(), text.size()};
+}
+
 // The type of a value in words, for error messages: "a string", "an object", ...
 const char* describe_json_kind(const Json& value);
 

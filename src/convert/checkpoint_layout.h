@@ -12,6 +12,9 @@
 
 namespace slip {
 
+// Tensors are copied in pieces, so that progress is seen and Ctrl-C is heard.
+inline constexpr size_t kCopyPiece = 16 << 20;
+
 // Which tensor is in which file, and how large it is.
 struct IndexedTensor {
   std::string file;

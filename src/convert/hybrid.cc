@@ -14,8 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kCopyPiece = 16 << 20;
-
 // A tensor of a new file: from the INT4 checkpoint as it is, or a part of a replacement.
 struct NewTensor {
   TensorDeclaration declaration;

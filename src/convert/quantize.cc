@@ -17,7 +17,6 @@ namespace fs = std::filesystem;
 // Bytes of the source that are computed at once, while as many are written; one matrix may be
 // larger.
 constexpr uint64_t kBatchBytes = 32 << 20;
-constexpr size_t kCopyPiece = 16 << 20;
 
 class Quantizer {
  public:

@@ -11,8 +11,8 @@ namespace slip {
 namespace {
 
 constexpr size_t kMaxGrammarBytes = 100'000;
-constexpr int kMaxDepth = 100;
-constexpr int64_t kMaxCount = 100'000;
+constexpr int kMaxRuleDepth = 100;
+constexpr int64_t kMaxRuleRepetitions = 100'000;
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -93,7 +93,7 @@ class GbnfParser {
   }
 
   Result<ExprId> parse_choice(int depth) {
-    if (depth > kMaxDepth) return fail("groups nest deeper than 100");
+    if (depth > kMaxRuleDepth) return fail("groups nest deeper than 100");
     std::vector<ExprId> ways;
     do {
       skip_blanks(true);
@@ -143,7 +143,7 @@ class GbnfParser {
 
   Result<ExprId> parse_repetitions(ExprId part) {
     for (int count = 0;; ++count) {
-      if (count > kMaxDepth) return fail("too many repetitions of repetitions");
+      if (count > kMaxRuleDepth) return fail("too many repetitions of repetitions");
       if (take("*")) {
         part = rules_.repeat(part, 0, kUnbounded);
       } else if (take("+")) {
@@ -161,8 +161,8 @@ class GbnfParser {
           take_number(max);
         }
         if (!take("}")) return fail("missing '}'");
-        if (min > kMaxCount || max > kMaxCount)
-          return fail(cat("repetitions of more than ", kMaxCount, " are not supported"));
+        if (min > kMaxRuleRepetitions || max > kMaxRuleRepetitions)
+          return fail(cat("repetitions of more than ", kMaxRuleRepetitions, " are not supported"));
         if (max != kUnbounded && max < min) return fail("the repetition's bounds are reversed");
         part = rules_.repeat(part, min, max);
       } else {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "grammar/characters.h"
 #include "grammar/schema.h"
 #include "grammar/schema_keywords.h"
@@ -16,13 +17,6 @@ constexpr size_t kMaxTools = 512;
 const std::vector<std::string> kTagsOfCalls = {"</parameter>", "<parameter=", "<tool_call>",
                                                "</tool_call>", "<function="};
 
-const Json* find(const Json* value, std::string_view key) {
-  const JsonObject* object = value ? value->if_object() : nullptr;
-  return object ? object->if_contains(key) : nullptr;
-}
-
-bool is_true(const Json* value) { return value && value->is_bool() && value->get_bool(); }
-
 // Names stand in tags: one line of at most 256 bytes, and no '>'.
 bool fits_in_tag(std::string_view name) {
   return !name.empty() && name.size() <= 256 &&
@@ -33,17 +27,17 @@ class ToolRules {
  public:
   ToolRules(JsonRules& json, RuleId text, const Json& tool, bool strict)
       : json_(json), rules_(json.rules()), text_(text) {
-    const Json* inner = find(&tool, "function");
+    const Json* inner = member_of(&tool, "function");
     declaration_ = inner ? inner : &tool;
-    parameters_ = find(declaration_, "parameters");
-    if (!parameters_) parameters_ = find(declaration_, "input_schema");
-    const bool is_strict = strict || is_true(find(declaration_, "strict"));
+    parameters_ = member_of(declaration_, "parameters");
+    if (!parameters_) parameters_ = member_of(declaration_, "input_schema");
+    const bool is_strict = strict || is_true(member_of(declaration_, "strict"));
     options_ = {.closed_objects = is_strict, .lenient = !is_strict};
   }
 
   // From the name to the end of the function.
   Result<ExprId> function() {
-    const Json* name = find(declaration_, "name");
+    const Json* name = member_of(declaration_, "name");
     if (!name || !name->is_string() || !fits_in_tag(text_of(*name)))
       return error("a tool's name: expected one line of text without '>'");
     Result<ExprId> body = all_parameters();
@@ -54,7 +48,7 @@ class ToolRules {
 
  private:
   Result<ExprId> all_parameters() {
-    const Json* properties = find(parameters_, "properties");
+    const Json* properties = member_of(parameters_, "properties");
     std::vector<ExprId> parts;
     if (!properties || !properties->is_object()) return rules_.literal("");
     for (const auto& [key, schema] : properties->get_object()) {
@@ -70,7 +64,7 @@ class ToolRules {
   }
 
   bool is_required(const Json& name) const {
-    const Json* required = find(parameters_, "required");
+    const Json* required = member_of(parameters_, "required");
     return required && required->is_array() &&
            std::find(required->get_array().begin(), required->get_array().end(), name) !=
                required->get_array().end();
@@ -84,7 +78,7 @@ class ToolRules {
 
   // The values of "enum", or null.
   const Json* listed_values(const Json& schema) const {
-    const Json* values = find(&schema, "enum");
+    const Json* values = member_of(&schema, "enum");
     return values && values->is_array() && !values->get_array().empty() ? values : nullptr;
   }
 
@@ -100,7 +94,7 @@ class ToolRules {
   bool may_be_text(const Json& schema, int depth) const {
     constexpr int kMaxDepth = 16;
     if (!schema.is_object() || depth > kMaxDepth) return true;
-    if (const Json* reference = find(&schema, "$ref"); reference && reference->is_string()) {
+    if (const Json* reference = member_of(&schema, "$ref"); reference && reference->is_string()) {
       const std::string_view target = text_of(*reference);
       boost::system::error_code failure;
       const Json* found =
@@ -110,7 +104,7 @@ class ToolRules {
       return !found || may_be_text(*found, depth + 1);
     }
     for (const char* keyword : {"anyOf", "oneOf", "allOf"})
-      if (const Json* list = find(&schema, keyword); list && list->is_array())
+      if (const Json* list = member_of(&schema, keyword); list && list->is_array())
         return std::any_of(list->get_array().begin(), list->get_array().end(),
                            [&](const Json& one) { return may_be_text(one, depth + 1); });
     const Result<TypeSet> types = schema_types(schema.get_object());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/json.h"
 #include "grammar/characters.h"
 #include "grammar/schema.h"
 #include "grammar/schema_keywords.h"
@@ -10,14 +11,7 @@
 namespace slip {
 namespace {
 
-constexpr int kMaxDepth = 32;
-
-const Json* find(const Json* value, std::string_view key) {
-  const JsonObject* object = value ? value->if_object() : nullptr;
-  return object ? object->if_contains(key) : nullptr;
-}
-
-bool is_true(const Json* value) { return value && value->is_bool() && value->get_bool(); }
+constexpr int kMaxToolDepth = 32;
 
 // Keys and names are bare, so what ends them must not be in them.
 bool can_stand_bare(std::string_view name) {
@@ -110,19 +104,19 @@ class BraceTool {
  public:
   BraceTool(JsonRules& json, AnyValue& any, const Json& tool, bool strict)
       : json_(json), rules_(json.rules()), any_(any) {
-    const Json* inner = find(&tool, "function");
+    const Json* inner = member_of(&tool, "function");
     declaration_ = inner ? inner : &tool;
-    parameters_ = find(declaration_, "parameters");
-    if (!parameters_) parameters_ = find(declaration_, "input_schema");
-    strict_ = strict || is_true(find(declaration_, "strict"));
+    parameters_ = member_of(declaration_, "parameters");
+    if (!parameters_) parameters_ = member_of(declaration_, "input_schema");
+    strict_ = strict || is_true(member_of(declaration_, "strict"));
   }
 
   // From the name to the last brace.
   Result<ExprId> function() {
-    const Json* name = find(declaration_, "name");
+    const Json* name = member_of(declaration_, "name");
     if (!name || !name->is_string() || !can_stand_bare(text_of(*name)))
       return error("a tool's name: expected one line of text without ':', ',', '<' and braces");
-    Result<ExprId> body = parameters_ && find(parameters_, "properties")
+    Result<ExprId> body = parameters_ && member_of(parameters_, "properties")
                               ? members(*parameters_, 0)
                               : Result<ExprId>(rules_.literal(""));
     if (!body.ok()) return std::move(body).failure().in("tool " + std::string(text_of(*name)));
@@ -131,18 +125,18 @@ class BraceTool {
 
  private:
   Result<ExprId> value(const Json& schema, int depth) {
-    if (!schema.is_object() || depth > kMaxDepth) return any_.value();
+    if (!schema.is_object() || depth > kMaxToolDepth) return any_.value();
     const JsonObject& object = schema.get_object();
-    if (const Json* reference = find(&schema, "$ref"); reference && reference->is_string())
+    if (const Json* reference = member_of(&schema, "$ref"); reference && reference->is_string())
       return referred(text_of(*reference), depth);
-    if (const Json* constant = find(&schema, "const")) return any_.literal(*constant);
-    if (const Json* values = find(&schema, "enum"); values && values->is_array()) {
+    if (const Json* constant = member_of(&schema, "const")) return any_.literal(*constant);
+    if (const Json* values = member_of(&schema, "enum"); values && values->is_array()) {
       std::vector<ExprId> parts;
       for (const Json& one : values->get_array()) parts.push_back(any_.literal(one));
       return rules_.choice(std::move(parts));
     }
     for (const char* keyword : {"anyOf", "oneOf"})
-      if (const Json* list = find(&schema, keyword); list && list->is_array())
+      if (const Json* list = member_of(&schema, keyword); list && list->is_array())
         return one_of(list->get_array(), depth);
     SLIP_TRY_STATUS(refuse_if_strict(object));
     Result<TypeSet> types = schema_types(object);
@@ -164,7 +158,7 @@ class BraceTool {
     }
     // Numbers and words are spelt as in JSON, and so are their limits followed.
     JsonArray plain;
-    if (types.null || is_true(find(&schema, "nullable"))) plain.emplace_back("null");
+    if (types.null || is_true(member_of(&schema, "nullable"))) plain.emplace_back("null");
     if (types.boolean) plain.emplace_back("boolean");
     if (types.number) plain.emplace_back("number");
     if (types.integer && !types.number) plain.emplace_back("integer");
@@ -209,7 +203,7 @@ class BraceTool {
   Result<ExprId> list_of(const Json& schema, int depth) {
     SLIP_TRY(const std::optional<int64_t> min, count_keyword(schema.get_object(), "minItems"));
     SLIP_TRY(const std::optional<int64_t> max, count_keyword(schema.get_object(), "maxItems"));
-    const Json* items = find(&schema, "items");
+    const Json* items = member_of(&schema, "items");
     ExprId item = any_.value();
     if (items) {
       SLIP_TRY(item, value(*items, depth + 1));
@@ -220,7 +214,7 @@ class BraceTool {
   }
 
   Result<ExprId> map_of(const Json& schema, int depth) {
-    const Json* properties = find(&schema, "properties");
+    const Json* properties = member_of(&schema, "properties");
     if (!properties || !properties->is_object()) return any_.map();
     SLIP_TRY(const ExprId body, members(schema, depth + 1));
     return any_.enclosed("{", body, "}");
@@ -229,7 +223,7 @@ class BraceTool {
   // Members by key, each that is not required left out or not, with commas between those there are.
   Result<ExprId> members(const Json& schema, int depth) {
     std::vector<std::pair<std::string, const Json*>> sorted;
-    for (const auto& entry : find(&schema, "properties")->as_object())
+    for (const auto& entry : member_of(&schema, "properties")->as_object())
       sorted.emplace_back(entry.key(), &entry.value());
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto& a, const auto& b) { return comes_before(a.first, b.first); });
@@ -258,7 +252,7 @@ class BraceTool {
   }
 
   static bool is_required(const Json& schema, const std::string& name) {
-    const Json* required = find(&schema, "required");
+    const Json* required = member_of(&schema, "required");
     return required && required->is_array() &&
            std::find(required->get_array().begin(), required->get_array().end(), Json(name)) !=
                required->get_array().end();

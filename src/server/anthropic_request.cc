@@ -133,7 +133,7 @@ void read_messages(RequestFields& fields, JsonArray& messages) {
 
 // Tools that Anthropic's servers run are left out: clients offer them without asking whether they
 // exist.
-void read_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
+void read_anthropic_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
   const JsonArray* tools = fields.list("tools");
   if (!tools) return;
   for (const Json& tool : *tools) {
@@ -169,7 +169,7 @@ void read_tool_choice(RequestFields& fields, ChatRequest& request) {
 }
 
 // Without the field there are no thoughts, as Anthropic defines it.
-void read_thinking(RequestFields& fields, ChatRequest& request) {
+void read_anthropic_thinking(RequestFields& fields, ChatRequest& request) {
   bool think = false;
   if (const JsonObject* thinking = fields.object("thinking")) {
     RequestFields inner(*thinking, "thinking");
@@ -219,9 +219,9 @@ ApiResult<ChatRequest> read_anthropic_request(ApiContext& context, const JsonObj
   request.options.stop = fields.texts("stop_sequences", kMostStops);
   read_system(fields, request.messages);
   read_messages(fields, request.messages);
-  read_tools(context, fields, request);
+  read_anthropic_tools(context, fields, request);
   read_tool_choice(fields, request);
-  read_thinking(fields, request);
+  read_anthropic_thinking(fields, request);
   read_output_config(fields, request);
   request.continue_final_message = ends_with_prefill(request.messages);
   if (fields.failure()) return *fields.failure();

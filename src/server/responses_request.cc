@@ -116,7 +116,7 @@ void read_input(RequestFields& fields, ChatRequest& request) {
 
 // Tools that OpenAI's servers run are left out: clients offer them without asking whether they
 // exist.
-void read_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
+void read_responses_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
   const JsonArray* tools = fields.list("tools");
   if (!tools) return;
   for (const Json& tool : *tools) {
@@ -172,7 +172,7 @@ ApiResult<ChatRequest> read_responses_request(ApiContext& context, const JsonObj
   request.model = fields.text("model").value_or("");
   refuse_memory(fields);
   read_input(fields, request);
-  read_tools(context, fields, request);
+  read_responses_tools(context, fields, request);
   request.tool_use = read_tool_choice(fields);
   request.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
   if (const JsonObject* flags = fields.object("chat_template_kwargs"))

@@ -6,8 +6,6 @@
 namespace slip::jinja {
 namespace {
 
-std::string_view view(const boost::json::string_view& text) { return {text.data(), text.size()}; }
-
 Json int_to_json(Int value) {
   if (value >= std::numeric_limits<int64_t>::min() && value <= std::numeric_limits<int64_t>::max())
     return static_cast<int64_t>(value);
@@ -52,7 +50,7 @@ Value from_json(Heap& heap, const Json& json) {
     case boost::json::kind::int64: return Int{json.get_int64()};
     case boost::json::kind::uint64: return Int{json.get_uint64()};
     case boost::json::kind::double_: return json.get_double();
-    case boost::json::kind::string: return Text{view(json.get_string())};
+    case boost::json::kind::string: return Text{json_view(json.get_string())};
     case boost::json::kind::array: {
       std::vector<Value> items;
       items.reserve(json.get_array().size());
@@ -62,7 +60,7 @@ Value from_json(Heap& heap, const Json& json) {
     case boost::json::kind::object: {
       Dict* dict = heap.make<Dict>();
       for (const auto& member : json.get_object())
-        dict_set(heap, *dict, Text{view(member.key())}, from_json(heap, member.value()));
+        dict_set(heap, *dict, Text{json_view(member.key())}, from_json(heap, member.value()));
       return static_cast<const Dict*>(dict);
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "base/json_dump.h"
 #include "text/tool_calls_scan.h"
 
@@ -11,13 +12,6 @@ namespace {
 // References and alternatives may nest, or form a ring.
 constexpr int kMaxSchemaDepth = 16;
 
-std::string_view view(const boost::json::string_view& text) { return {text.data(), text.size()}; }
-
-const Json* find(const Json* value, std::string_view key) {
-  const JsonObject* object = value ? value->if_object() : nullptr;
-  return object ? object->if_contains(key) : nullptr;
-}
-
 // "#/$defs/Unit" from the root of the parameters; nothing else is followed.
 const Json* follow_reference(const Json& root, std::string_view reference) {
   if (!reference.starts_with("#/")) return nullptr;
@@ -25,7 +19,7 @@ const Json* follow_reference(const Json& root, std::string_view reference) {
   const Json* at = &root;
   while (at && !reference.empty()) {
     const size_t end = std::min(reference.find('/'), reference.size());
-    at = find(at, reference.substr(0, end));
+    at = member_of(at, reference.substr(0, end));
     reference.remove_prefix(std::min(end + 1, reference.size()));
   }
   return at;
@@ -49,34 +43,34 @@ void add_type_of(ParameterTypes& types, const Json& value) {
 
 void add_types(ParameterTypes& types, const Json& root, const Json& schema, int depth) {
   if (!schema.is_object() || depth > kMaxSchemaDepth) return;
-  if (const Json* reference = find(&schema, "$ref"); reference && reference->is_string())
-    if (const Json* target = follow_reference(root, view(reference->get_string())))
+  if (const Json* reference = member_of(&schema, "$ref"); reference && reference->is_string())
+    if (const Json* target = follow_reference(root, json_view(reference->get_string())))
       add_types(types, root, *target, depth + 1);
-  const Json* type = find(&schema, "type");
-  if (type && type->is_string()) add_type(types, view(type->get_string()));
+  const Json* type = member_of(&schema, "type");
+  if (type && type->is_string()) add_type(types, json_view(type->get_string()));
   if (type && type->is_array())
     for (const Json& one : type->get_array())
-      if (one.is_string()) add_type(types, view(one.get_string()));
+      if (one.is_string()) add_type(types, json_view(one.get_string()));
   if (!type) {
-    if (const Json* values = find(&schema, "enum"); values && values->is_array())
+    if (const Json* values = member_of(&schema, "enum"); values && values->is_array())
       for (const Json& value : values->get_array()) add_type_of(types, value);
-    if (const Json* value = find(&schema, "const")) add_type_of(types, *value);
+    if (const Json* value = member_of(&schema, "const")) add_type_of(types, *value);
   }
   for (const char* key : {"anyOf", "oneOf", "allOf"})
-    if (const Json* schemas = find(&schema, key); schemas && schemas->is_array())
+    if (const Json* schemas = member_of(&schema, key); schemas && schemas->is_array())
       for (const Json& one : schemas->get_array()) add_types(types, root, one, depth + 1);
-  const Json* nullable = find(&schema, "nullable");
+  const Json* nullable = member_of(&schema, "nullable");
   if (nullable && nullable->is_bool() && nullable->get_bool()) types.null = true;
 }
 
 const Json* find_parameters(const JsonArray& tools, std::string_view function) {
   for (const Json& tool : tools) {
-    const Json* inner = find(&tool, "function");
+    const Json* inner = member_of(&tool, "function");
     const Json* declaration = inner ? inner : &tool;
-    const Json* name = find(declaration, "name");
-    if (!name || !name->is_string() || view(name->get_string()) != function) continue;
-    const Json* parameters = find(declaration, "parameters");
-    return parameters ? parameters : find(declaration, "input_schema");
+    const Json* name = member_of(declaration, "name");
+    if (!name || !name->is_string() || json_view(name->get_string()) != function) continue;
+    const Json* parameters = member_of(declaration, "parameters");
+    return parameters ? parameters : member_of(declaration, "input_schema");
   }
   return nullptr;
 }
@@ -107,7 +101,7 @@ ParameterTypes find_parameter_types(const JsonArray& tools, std::string_view fun
                                     std::string_view parameter) {
   ParameterTypes types;
   const Json* root = find_parameters(tools, function);
-  const Json* schema = find(find(root, "properties"), parameter);
+  const Json* schema = member_of(member_of(root, "properties"), parameter);
   if (schema) add_types(types, *root, *schema, 0);
   return types;
 }

@@ -43,14 +43,14 @@ constexpr ClassRange kNewerThanUtf8proc[] = {
     {0x1E5F1, 0x1E5FA, CharClass::kNumber}, {0x2EBF0, 0x2EE5D, CharClass::kLetter},
 };
 
-struct Range {
+struct CodepointRange {
   uint32_t first;
   uint32_t last;
 };
 
 // The same library normalises as Unicode 9.0 does: later marks are not reordered, and the later
 // composition U+11938 does not happen. To give its ids, neither must happen here.
-constexpr Range kNewerThanNormalisation[] = {
+constexpr CodepointRange kNewerThanNormalisation[] = {
     {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},
     {0xC3C, 0xC3C},     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},
     {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},   {0xA82C, 0xA82C},   {0x10D24, 0x10D27},
@@ -95,8 +95,9 @@ struct Properties {
 using PropertyList = std::vector<Properties>;  // of all code points
 
 bool is_newer_than_normalisation(uint32_t code_point) {
-  return std::any_of(std::begin(kNewerThanNormalisation), std::end(kNewerThanNormalisation),
-                     [=](Range r) { return code_point >= r.first && code_point <= r.last; });
+  return std::any_of(
+      std::begin(kNewerThanNormalisation), std::end(kNewerThanNormalisation),
+      [=](CodepointRange r) { return code_point >= r.first && code_point <= r.last; });
 }
 
 // Marks what form C replaces, and what it can swallow: that is whatever follows the first character

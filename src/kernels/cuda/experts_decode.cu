@@ -19,7 +19,7 @@ constexpr int kInt4Ahead = 2;  // slabs of two tiles that a warp has asked for
 constexpr int kDownTiles = 2;  // of a block: activations are rounded once for both
 constexpr int kLineWeights = 128 / sizeof(ExpertWeight);  // of a table, in a line of cache
 
-// Slabs of several tiles, which the warps of a block take in turn.
+// Slabs of several tiles, which the warps of a block take in turn; a tile has at least one.
 struct SlabCursor {
   int slot, slab;  // the tile's, and of the tile
 
@@ -319,7 +319,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   SlabWalk<Int4Words, kDownTiles, kInt4Ahead> walk(tiles, kUsual ? experts : 0, slabs);
   const bool shared_fp8 = kUsual && kOneRow && shared_slabs > 0 && !step.shared_forms.integers;
   SlabWalk<HalfWords<Fp8Slab>, 1, 1> shared_walk(shared_tiles, shared_fp8 ? kDownTiles : 0,
-                                                 shared_slabs);
+                                                 max(shared_slabs, 1));
 
   wait_for_inputs();
   let_next_begin();
