@@ -10,12 +10,15 @@ constexpr Activation kActivation = Activation::gelu_tanh;
 const GatedMlp kNoSharedExpert;
 
 // normed = norm(residual) * scale * factor
+RmsNormArgs norm_of_residual(const View& scale, const Pass& pass, float factor = 1) {
+  return {.x = pass.of(pass.act.residual),
+          .scale = scale,
+          .out = pass.of(pass.act.normed),
+          .eps = pass.config.eps,
+          .factor = factor};
+}
 void normalise(const View& scale, const Pass& pass, float factor = 1) {
-  pass.ops.rms_norm({.x = pass.of(pass.act.residual),
-                     .scale = scale,
-                     .out = pass.of(pass.act.normed),
-                     .eps = pass.config.eps,
-                     .factor = factor});
+  pass.ops.rms_norm(norm_of_residual(scale, pass, factor));
 }
 
 // residual = (residual + norm(branch) * scale) * factor
@@ -28,16 +31,19 @@ void add_branch(const View& scale, const Pass& pass, float factor = 1) {
                      .factor = factor});
 }
 
-// Keys and values of the pass, before positions are turned into them; values are normalised.
-void project_keys(const AttentionWeights& attention, const KindConfig& kind, const View& raw_q,
-                  const View& k, const View& v, const Pass& pass) {
+// Queries and, of an owner, keys and values, before positions are turned into them; values are
+// normalised.
+void project(const AttentionWeights& attention, const RmsNormArgs& norm, const KindConfig& kind,
+             const View& raw_q, const View& k, const View& v, const Pass& pass) {
   const int64_t rows = pass.rows, kv_size = kind.kv_heads * kind.head_dim;
   const LinearOutput projections[] = {
       {attention.q, raw_q.reshaped({rows, pass.config.q_heads * kind.head_dim})},
       {attention.k, k.reshaped({rows, kv_size})},
       {attention.v, v.reshaped({rows, kv_size})}};
-  const size_t count = kind.values_are_keys ? 2 : 3;
-  pass.ops.linears({.x = pass.of(pass.act.normed), .outputs = std::span(projections).first(count)});
+  const bool owner = !attention.k.empty();
+  const size_t count = !owner ? 1 : kind.values_are_keys ? 2 : 3;
+  pass.ops.norm_linears({.norm = norm, .outputs = std::span(projections).first(count)});
+  if (!owner) return;
   const Shape heads{rows * kind.kv_heads, kind.head_dim};
   pass.ops.rms_norm({.x = (kind.values_are_keys ? k : v).reshaped(heads),
                      .scale = {},
@@ -46,7 +52,8 @@ void project_keys(const AttentionWeights& attention, const KindConfig& kind, con
 }
 
 // branch = o attention(q, k, v)
-void attend(const AttentionWeights& attention, const LayerConfig& layer, const Pass& pass) {
+void attend(const AttentionWeights& attention, const RmsNormArgs& norm, const LayerConfig& layer,
+            const Pass& pass) {
   const KindConfig& kind = pass.config.kind_of(layer);
   AttentionBuffers& act = pass.act.of(layer.kind);
   const int64_t rows = pass.rows, q_size = pass.config.q_heads * kind.head_dim;
@@ -55,13 +62,7 @@ void attend(const AttentionWeights& attention, const LayerConfig& layer, const P
   const View k = pass.of(act.k), v = pass.of(act.v);
   const KvPages& kv = pass.cache.layer(size_t(layer.keys_of)).kv;
 
-  if (owner) {
-    project_keys(attention, kind, raw_q, k, v, pass);
-  } else {
-    pass.ops.linear({.x = pass.of(pass.act.normed),
-                     .weight = attention.q,
-                     .out = raw_q.reshaped({rows, q_size})});
-  }
+  project(attention, norm, kind, raw_q, k, v, pass);
   pass.ops.rotate_and_store({.q = raw_q,
                              .k = owner ? k : View{},
                              .v = owner ? v : View{},
@@ -128,8 +129,8 @@ void use_per_layer_input(const PerLayerInput& input, size_t index, const Pass& p
 }
 
 void run_layer(const Layer& layer, size_t index, const Pass& pass) {
-  normalise(layer.input_scale, pass);
-  attend(layer.attention, pass.config.layers[index], pass);
+  attend(layer.attention, norm_of_residual(layer.input_scale, pass), pass.config.layers[index],
+         pass);
   add_branch(layer.post_attention_scale, pass);
 
   normalise(layer.mlp_scale, pass);
