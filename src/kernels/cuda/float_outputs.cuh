@@ -40,8 +40,6 @@ class FloatPair {
     ask(0);
   }
 
-  __device__ int64_t row() const { return row_; }
-
   // `inverse`: 1 / rms of the row where it is to be normed.
   __device__ __forceinline__ void finish(const LinearNorm& norm, float inverse, bool add) {
     const float* x = input_.x + row_ * input_.in;
