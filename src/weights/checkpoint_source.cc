@@ -176,6 +176,24 @@ Result<WeightInfo> CheckpointSource::describe_fp8(const std::string& module,
   return WeightInfo{WeightFormat::fp8_block, out, in, kFp8Block};
 }
 
+// The tensor that most of a matrix is in; null for what is part of a fused one, whose readers are
+// neighbours already.
+const StoredTensor* CheckpointSource::main_tensor(const std::string& module) const {
+  const StoredTensor* packed = checkpoint_.find(module + ".qweight");
+  return packed ? packed : checkpoint_.find(module + ".weight");
+}
+
+uint64_t CheckpointSource::place(const std::string& module) const {
+  const StoredTensor* tensor = main_tensor(module);
+  // Files are mapped, so that addresses are places in files.
+  return tensor ? reinterpret_cast<uintptr_t>(tensor->data.data()) : 0;
+}
+
+void CheckpointSource::expect(const std::string& module) const {
+  if (const StoredTensor* tensor = main_tensor(module))
+    checkpoint_.read_ahead(*tensor, tensor->data);
+}
+
 Status CheckpointSource::read(const std::string& module, const Weight& plain) {
   switch (plain.info.format) {
     case WeightFormat::int4_group: return read_int4(module, plain);

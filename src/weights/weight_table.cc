@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <numeric>
 #include <optional>
 
 namespace slip {
@@ -14,6 +13,10 @@ constexpr size_t kAlignment = 64;
 // Threads keep room for repacking from one matrix to the next, unless it is a head's or a table's:
 // gigabytes that the few largest need would then stay until the last small one is placed.
 constexpr size_t kKeptScratch = size_t{64} << 20;
+
+// Matrices that are on their way from the disk while a thread works on one: some megabytes, as a
+// disk likes to be asked.
+constexpr size_t kExpected = 4;
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -125,6 +128,27 @@ Status WeightTable::load_linear(const Linear& linear, WeightSource& source, Ops&
   return {};
 }
 
+// The largest first, so that nobody waits at the end for a head that was begun last; the others as
+// they lie on the disk.
+std::vector<const WeightTable::Linear*> WeightTable::reading_order(
+    const WeightSource& source) const {
+  struct Place {
+    const Linear* linear;
+    size_t large_bytes;
+    uint64_t place;
+  };
+  std::vector<Place> places;
+  for (const Linear& linear : linears_)
+    places.push_back({&linear, linear.bytes > kKeptScratch ? linear.bytes : 0,
+                      source.place(linear.made.module)});
+  std::ranges::stable_sort(places, [](const Place& a, const Place& b) {
+    return a.large_bytes != b.large_bytes ? a.large_bytes > b.large_bytes : a.place < b.place;
+  });
+  std::vector<const Linear*> order;
+  for (const Place& place : places) order.push_back(place.linear);
+  return order;
+}
+
 Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& pool,
                                  const LoadProgress& progress) {
   SLIP_TRY([[maybe_unused]] const uint64_t planned, plan(source, ops));
@@ -142,15 +166,13 @@ Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& poo
   std::atomic<bool> failed{false};
   uint64_t done = total_bytes_;
   for (const Linear& linear : linears_) done -= aligned(linear.bytes);
-  // The largest first, so that nobody waits at the end for a head that was begun last.
-  std::vector<size_t> order(linears_.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(
-      order, [&](size_t a, size_t b) { return linears_[a].bytes > linears_[b].bytes; });
+  const std::vector<const Linear*> order = reading_order(source);
   std::vector<Buffer> scratch(size_t(pool.threads()));
-  pool.run(int64_t(linears_.size()), [&](int64_t item, int thread) {
+  pool.run(int64_t(order.size()), [&](int64_t item, int thread) {
     if (failed.load(std::memory_order_relaxed)) return;
-    const Linear& linear = linears_[order[size_t(item)]];
+    if (const size_t next = size_t(item) + kExpected; next < order.size())
+      source.expect(order[next]->made.module);
+    const Linear& linear = *order[size_t(item)];
     Status status = load_linear(linear, source, ops, storage, scratch[size_t(thread)]);
     if (!status.ok()) {
       const std::lock_guard lock(mutex);

@@ -20,6 +20,8 @@ struct OpTolerance {
   // fp8, int8 and int4 weights meet activations rounded to f16, in units of a power of two for each
   // row and 128 inputs.
   bool f16_activations = false;
+  // bf16 weights meet activations in two bf16 parts; those of experts do where others are f16.
+  bool split_activations = false;
   // Relative error of exp, sigmoid and the like, in units of a float's roundoff.
   double exp_ulps = 8;
   // gated_mlp and experts equal Ops' composition bit for bit. Off: within the bound of the formats.

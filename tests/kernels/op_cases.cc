@@ -204,6 +204,8 @@ std::vector<double> linear_bound(const TestWeight& weight, std::span<const float
     of_maximum = 0x1p-25;
     // In steps of few rows: integers, 2^13 of which are the power of two below the maximum.
     if (info.format == WeightFormat::int4_group && info.group == 128) of_maximum = 0x1p-14;
+  } else if (tolerance.split_activations && info.format == WeightFormat::bf16) {
+    of_value = unit_roundoff<7> * unit_roundoff<7>;
   }
   const std::vector<double> maxima = group_maxima(x);
   std::vector<double> input_error(x.size(), 0.0);

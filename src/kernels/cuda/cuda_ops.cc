@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/cuda_ops_impl.h"
+#include "kernels/cuda/device_code.h"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/peaks.h"
 #include "kernels/dims.h"
@@ -79,6 +80,13 @@ Result<std::unique_ptr<Ops>> make_cuda_ops(int device) {
   if (device < 0 || device >= count)
     return error("--device cuda:", device, ": this machine has ", count,
                  count == 1 ? " GPU" : " GPUs", ", numbered from 0");
+  cudaDeviceProp properties{};
+  cuda_check(cudaSetDevice(device));
+  cuda_check(cudaGetDeviceProperties(&properties, device));
+  if (!has_code_for_device())
+    return error("--device cuda:", device, ": ", properties.name, " has compute capability ",
+                 properties.major, ".", properties.minor,
+                 ", which this program was not built for; --device cpu runs without");
   return std::unique_ptr<Ops>(std::make_unique<CudaOps>(device));
 }
 

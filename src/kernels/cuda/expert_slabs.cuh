@@ -25,6 +25,7 @@ struct alignas(16) WeightTile {
   int32_t scale_words;      // of one slab, 32 bits each
   int32_t scale_stride;     // words from one slab's scales to the next one's
   int32_t group;
+  int32_t row_bytes;  // floats only
   WeightFormat format;
 };
 
@@ -37,7 +38,7 @@ __device__ __forceinline__ int64_t float_row_bytes(WeightFormat format, int in) 
 __device__ __forceinline__ WeightTile weight_tile(const ExpertWeight& weight, int tile, int in) {
   const int64_t slabs_before = int64_t(tile) * slabs_of(in);
   const std::byte* scales = weight.values + int64_t(weight.scales_at) * 256;
-  WeightTile result{weight.values, scales, 0, 0, 0, weight.group, weight.format};
+  WeightTile result{weight.values, scales, 0, 0, 0, weight.group, 0, weight.format};
   switch (weight.format) {
     case WeightFormat::int4_group:
       result.units = 1;
@@ -54,10 +55,18 @@ __device__ __forceinline__ WeightTile weight_tile(const ExpertWeight& weight, in
       result.scale_words = result.scale_stride = 1;
       result.scales += int64_t(tile / (kFp8Block / kTileOut)) * slabs_of(in) * 4;
       break;
-    default: result.values += int64_t(tile) * kTileOut * float_row_bytes(weight.format, in); break;
+    default:
+      result.row_bytes = int32_t(float_row_bytes(weight.format, in));
+      result.values += int64_t(tile) * kTileOut * result.row_bytes;
+      break;
   }
   result.values += slabs_before * result.units * kUnitBytes;
   return result;
+}
+
+// Bytes of a tile's values.
+__device__ __forceinline__ int64_t tile_bytes(const WeightTile& tile, int slabs) {
+  return int64_t(slabs) * tile.units * kUnitBytes + int64_t(tile.row_bytes) * kTileOut;
 }
 
 // Factors of a lane's outputs, l / 4 and l / 4 + 8, in group `group` of a slab.
@@ -101,7 +110,7 @@ __device__ __forceinline__ float4 lane_floats(const WeightTile& tile, int output
                                               int in) {
   const int first = slab * kSlabIn + int(threadIdx.x) % kWarp * 4;
   if (first >= in) return make_float4(0, 0, 0, 0);
-  const std::byte* row = tile.values + output * float_row_bytes(tile.format, in);
+  const std::byte* row = tile.values + int64_t(output) * tile.row_bytes;
   if (tile.format == WeightFormat::f32)
     return *reinterpret_cast<const float4*>(row + int64_t(first) * 4);
   const uint2 bits = *reinterpret_cast<const uint2*>(row + int64_t(first) * 2);

@@ -31,11 +31,12 @@ struct alignas(16) ExpertWeight {
 ExpertWeight expert_weight(const Weight& weight);
 
 // How weights want their activations: int4 in groups of 128 as integers (int4_products.cuh), other
-// slabs as f16, floats as they are.
+// slabs as f16, bf16 as two numbers of its kind (split_floats.cuh), other floats as they are.
 struct InputForms {
-  bool integers = false, halves = false;
+  bool integers = false, halves = false, splits = false;
   bool int4 = true;         // all weights are int4 in groups of 128,
   bool int4_or_fp8 = true;  // or fp8
+  bool bf16 = true;         // all weights are
 
   void add(const ExpertWeight& weight) {
     const bool is_int4 = weight.format == WeightFormat::int4_group && weight.group == kSlabIn;
@@ -43,6 +44,8 @@ struct InputForms {
     halves |= !is_int4 && in_slabs(weight.format);
     int4 &= is_int4;
     int4_or_fp8 &= is_int4 || weight.format == WeightFormat::fp8_block;
+    splits |= weight.format == WeightFormat::bf16;
+    bf16 &= weight.format == WeightFormat::bf16;
   }
 };
 

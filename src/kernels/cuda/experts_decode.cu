@@ -7,89 +7,23 @@
 
 #include "kernels/cuda/chosen_experts.cuh"
 #include "kernels/cuda/experts.h"
-#include "kernels/cuda/slab_values.cuh"
+#include "kernels/cuda/slab_walk.cuh"
 
 namespace slip {
 namespace {
 
-constexpr int kWarps = 16;  // of a block; one block per multiprocessor
+constexpr int kWarps = kWalkWarps;  // one block per multiprocessor
 constexpr int kThreads = kWarps * kWarp;
 static_assert(kThreads >= kMostPairs);
 constexpr int kInt4Ahead = 2;  // slabs of two tiles that a warp has asked for
 constexpr int kDownTiles = 2;  // of a block: activations are rounded once for both
 constexpr int kLineWeights = 128 / sizeof(ExpertWeight);  // of a table, in a line of cache
 
-// Slabs of several tiles, which the warps of a block take in turn; a tile has at least one.
-struct SlabCursor {
-  int slot, slab;  // the tile's, and of the tile
-
-  __device__ SlabCursor(int its_slot, int its_slab) : slot(its_slot), slab(its_slab) {}
-  __device__ explicit SlabCursor(int slabs) : slot(0), slab(int(threadIdx.x) / kWarp) {
-    normalize(slabs);
-  }
-  __device__ void advance(int slabs) {
-    slab += kWarps;
-    normalize(slabs);
-  }
-
- private:
-  __device__ void normalize(int slabs) {
-    while (slab >= slabs) {
-      slab -= slabs;
-      ++slot;
-    }
-  }
-};
-
-__device__ __forceinline__ void load_slab(const WeightTile& tile, int slab, Int4Words& words) {
-  words = load_int4(tile, slab);
-}
-__device__ __forceinline__ void load_slab(const WeightTile& tile, int slab,
-                                          HalfWords<Fp8Slab>& words) {
-  words = load_halves<Fp8Slab>(tile, slab);
-}
-
-// A warp's slabs, kAhead of which are on their way. The first ones are asked for when it is made,
-// which may be before their activations are there.
-template <class Words, int kTiles, int kAhead>
-class SlabWalk {
- public:
-  // tiles: [slots][kTiles]
-  __device__ SlabWalk(const WeightTile* tiles, int slots, int slabs)
-      : tiles_(tiles), slots_(slots), slabs_(slabs), next_(slabs) {
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) load(words_[i]);
-  }
-
-  // Calls use(words, cursor) for each.
-  template <class Use>
-  __device__ __forceinline__ void run(const Use& use) {
-    SlabCursor now(slabs_);
-#pragma unroll 1
-    while (now.slot < slots_) {
-#pragma unroll
-      for (int i = 0; i < kAhead; ++i) {
-        if (now.slot >= slots_) break;
-        use(words_[i], now);
-        load(words_[i]);
-        now.advance(slabs_);
-      }
-    }
-  }
-
- private:
-  __device__ __forceinline__ void load(Words (&words)[kTiles]) {
-    if (next_.slot >= slots_) return;
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t)
-      load_slab(tiles_[next_.slot * kTiles + t], next_.slab, words[t]);
-    next_.advance(slabs_);
-  }
-
-  const WeightTile* tiles_;
-  int slots_, slabs_;
-  SlabCursor next_;
-  Words words_[kAhead][kTiles];
+// What the kernels are compiled for: code for more would take registers from their loops.
+enum class Kinds : uint8_t {
+  usual,        // int4 in groups of 128; shared expert the same, in fp8, or none
+  bf16_shared,  // the same with a shared expert in bf16, whose matrices are whole slabs
+  any,
 };
 
 // What a block of gate_up_kernel() works on at a time: tiles of 16 outputs of gate and up.
@@ -122,7 +56,7 @@ int gate_up_shared(const ExpertsStep& step, int entries) {
 }
 
 // activations = silu(gate x) * (up x), or GELU, of all chosen experts and the shared one.
-template <bool kOneRow, bool kUsual>
+template <bool kOneRow, Kinds kKinds>
 __global__ void __launch_bounds__(kThreads, 1)
     gate_up_kernel(const __grid_constant__ ExpertsStep step, float* activations,
                    GateUpShares shares) {
@@ -147,7 +81,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int tile = block; tile < tiles; tile += blocks) {
       for (const ExpertWeight& weight : {step.shared.gate, step.shared.up}) {
         const WeightTile of = weight_tile(weight, tile, step.hidden);
-        prefetch_bytes(of.values, slabs * of.units * kUnitBytes, int(threadIdx.x), kThreads);
+        prefetch_bytes(of.values, tile_bytes(of, slabs), int(threadIdx.x), kThreads);
       }
     }
   } else if (block == 0) {
@@ -211,15 +145,23 @@ __global__ void __launch_bounds__(kThreads, 1)
         return values + (((slot.first_entry + user) * 2 + which) * slabs + at.slab) * kTileOut;
       });
     };
-    if (kUsual && !is_shared) {
+    if (kKinds != Kinds::any && !is_shared) {
       SlabWalk<Int4Words, 2, kInt4Ahead> walk(&batch.tiles[0][0], count, slabs);
       walk.run([&](const Int4Words(&words)[2], const SlabCursor& at) {
         put(at, [&](const auto&, const auto& users, const auto& values_of) {
           put_int4_values(words, inputs, at.slab, users, values_of);
         });
       });
-    } else if (kUsual && kOneRow && shared_fp8) {
+    } else if constexpr (kKinds == Kinds::bf16_shared) {
       // Gate and up one after the other.
+      SlabWalk<Bf16Words, 1, 1> walk(&batch.tiles[0][0], count * 2, slabs);
+      walk.run([&](const Bf16Words(&words)[1], const SlabCursor& at) {
+        put({at.slot / 2, at.slab}, [&](const auto&, const auto& users, const auto& values_of) {
+          put_bf16_values(words[0], inputs, at.slab, users,
+                          [&](int user, int) { return values_of(user, at.slot % 2); });
+        });
+      });
+    } else if (kKinds == Kinds::usual && kOneRow && shared_fp8) {
       SlabWalk<HalfWords<Fp8Slab>, 1, 2> walk(&batch.tiles[0][0], count * 2, slabs);
       walk.run([&](const HalfWords<Fp8Slab>(&words)[1], const SlabCursor& at) {
         const SlabCursor pair{at.slot / 2, at.slab};
@@ -235,8 +177,9 @@ __global__ void __launch_bounds__(kThreads, 1)
           const int outputs = min(kTileOut, width - slot.tile * kTileOut);
 #pragma unroll 1
           for (int which = 0; which < 2; ++which)
-            put_values<kUsual>(batch.tiles[at.slot][which], outputs, inputs, at.slab, users,
-                               [&](int user, int) { return values_of(user, which); });
+            put_values<kKinds == Kinds::usual>(
+                batch.tiles[at.slot][which], outputs, inputs, at.slab, users,
+                [&](int user, int) { return values_of(user, which); });
         });
     }
     __syncthreads();
@@ -283,7 +226,7 @@ struct DownLayout {
 
 // out += weighted sum of down(activations). A block has some tiles of outputs of all rows and
 // experts, so that ranks can be summed in order; warps share all slabs evenly.
-template <bool kOneRow, bool kUsual>
+template <bool kOneRow, Kinds kKinds>
 __global__ void __launch_bounds__(kThreads, 1)
     down_kernel(const __grid_constant__ ExpertsStep step, const float* activations) {
   extern __shared__ __align__(128) std::byte memory[];
@@ -316,10 +259,16 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   const WeightTile* shared_tiles = tiles + experts * kDownTiles;
   __syncthreads();
-  SlabWalk<Int4Words, kDownTiles, kInt4Ahead> walk(tiles, kUsual ? experts : 0, slabs);
-  const bool shared_fp8 = kUsual && kOneRow && shared_slabs > 0 && !step.shared_forms.integers;
+  SlabWalk<Int4Words, kDownTiles, kInt4Ahead> walk(tiles, kKinds != Kinds::any ? experts : 0,
+                                                   slabs);
+  const bool shared_fp8 =
+      kKinds == Kinds::usual && kOneRow && shared_slabs > 0 && !step.shared_forms.integers;
   SlabWalk<HalfWords<Fp8Slab>, 1, 1> shared_walk(shared_tiles, shared_fp8 ? kDownTiles : 0,
                                                  max(shared_slabs, 1));
+  if (kKinds == Kinds::bf16_shared)
+    for (int t = 0; t < kDownTiles; ++t)
+      prefetch_bytes(shared_tiles[t].values, tile_bytes(shared_tiles[t], shared_slabs), thread,
+                     kThreads);
 
   wait_for_inputs();
   let_next_begin();
@@ -348,7 +297,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const auto outputs_of = [&](int t) {
     return min(kTileOut, max(0, step.hidden - first_output - t * kTileOut));
   };
-  if (kUsual) {
+  if (kKinds != Kinds::any) {
     walk.run([&](const Int4Words(&words)[kDownTiles], const SlabCursor& at) {
       put(at, [&](const auto& users, const auto& values_of) {
         put_int4_values(words, inputs, at.slab, users, values_of);
@@ -372,12 +321,20 @@ __global__ void __launch_bounds__(kThreads, 1)
     put_half_values<Fp8Slab, 4>(words[0], shared_inputs, at.slab, all_rows,
                                 [&](int row, int) { return shared_place(row, at.slab, at.slot); });
   });
+  if constexpr (kKinds == Kinds::bf16_shared) {
+    SlabWalk<Bf16Words, 1, 1> bf16_walk(shared_tiles, kDownTiles, shared_slabs);
+    bf16_walk.run([&](const Bf16Words(&words)[1], const SlabCursor& at) {
+      put_bf16_values(words[0], shared_inputs, at.slab, all_rows,
+                      [&](int row, int) { return shared_place(row, at.slab, at.slot); });
+    });
+  } else if (!shared_fp8) {
 #pragma unroll 1
-  for (int i = shared_fp8 ? shared_slabs * kDownTiles : warp; i < shared_slabs * kDownTiles;
-       i += kWarps) {
-    const int slab = i / kDownTiles, t = i % kDownTiles;
-    put_values<kUsual>(shared_tiles[t], outputs_of(t), shared_inputs, slab, all_rows,
-                       [&](int row, int) { return shared_place(row, slab, t); });
+    for (int i = warp; i < shared_slabs * kDownTiles; i += kWarps) {
+      const int slab = i / kDownTiles, t = i % kDownTiles;
+      put_values<kKinds == Kinds::usual>(shared_tiles[t], outputs_of(t), shared_inputs, slab,
+                                         all_rows,
+                                         [&](int row, int) { return shared_place(row, slab, t); });
+    }
   }
   __syncthreads();
 
@@ -407,7 +364,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 // Bytes of gate and up, as far as formats are known.
-int64_t slab_units(const InputForms& forms) { return forms.int4 ? 1 : 2; }
+int64_t slab_units(const InputForms& forms) { return forms.int4 ? 1 : forms.bf16 ? 4 : 2; }
 
 GateUpShares gate_up_shares(const ExpertsStep& step, int multiprocessors, int most_bytes) {
   const int64_t tiles = step.top_k > 0 ? tile_count(step.width) * step.rows * step.top_k : 0;
@@ -431,20 +388,41 @@ GateUpShares gate_up_shares(const ExpertsStep& step, int multiprocessors, int mo
   return shares;
 }
 
-template <bool kOneRow, bool kUsual>
+template <bool kOneRow, Kinds kKinds>
 void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, int most_bytes,
                      float* activations) {
   const GateUpShares shares = gate_up_shares(step, launcher.multiprocessors, most_bytes);
-  const auto gate_up = gate_up_kernel<kOneRow, kUsual>;
+  const auto gate_up = gate_up_kernel<kOneRow, kKinds>;
   const auto gate_up_bytes = size_t(gate_up_shared(step, shares.entries));
   allow_shared(gate_up, gate_up_bytes);
   launch(launcher, unsigned(shares.blocks), kThreads, gate_up_bytes, gate_up, step, activations,
          shares);
-  const auto down = down_kernel<kOneRow, kUsual>;
+  const auto down = down_kernel<kOneRow, kKinds>;
   const auto down_bytes = size_t(DownLayout(step).end);
   allow_shared(down, down_bytes);
   launch(launcher, unsigned((tile_count(step.hidden) + kDownTiles - 1) / kDownTiles), kThreads,
          down_bytes, down, step, activations);
+}
+
+// As published files have them, with the shared expert as it is, or the hybrid's, or none.
+Kinds kinds_of(const ExpertsStep& step) {
+  if (step.top_k == 0 || !step.forms.int4) return Kinds::any;
+  if (step.shared_width == 0 || step.shared_forms.int4_or_fp8) return Kinds::usual;
+  const bool whole = step.hidden % kSlabIn == 0 && step.shared_width % kSlabIn == 0;
+  return step.shared_forms.bf16 && whole ? Kinds::bf16_shared : Kinds::any;
+}
+
+template <bool kOneRow>
+void launch_kinds(const Launcher& launcher, const ExpertsStep& step, int most_bytes,
+                  float* activations) {
+  switch (kinds_of(step)) {
+    case Kinds::usual:
+      return launch_few_rows<kOneRow, Kinds::usual>(launcher, step, most_bytes, activations);
+    case Kinds::bf16_shared:
+      return launch_few_rows<kOneRow, Kinds::bf16_shared>(launcher, step, most_bytes, activations);
+    case Kinds::any:
+      return launch_few_rows<kOneRow, Kinds::any>(launcher, step, most_bytes, activations);
+  }
 }
 
 }  // namespace
@@ -468,12 +446,7 @@ void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* acti
     part.ids += int64_t(first) * step.top_k;
     part.weights += int64_t(first) * step.top_k;
     if (step.shared_width > 0) part.shared_gate += first;
-    // As published files have them, with or without the hybrid's shared expert.
-    const bool usual = part.top_k > 0 && part.forms.int4 &&
-                       (part.shared_width == 0 || part.shared_forms.int4_or_fp8);
-    const auto run = part.rows == 1
-                         ? (usual ? launch_few_rows<true, true> : launch_few_rows<true, false>)
-                         : (usual ? launch_few_rows<false, true> : launch_few_rows<false, false>);
+    const auto run = part.rows == 1 ? launch_kinds<true> : launch_kinds<false>;
     run(launcher, part, most, activations);
   }
 }

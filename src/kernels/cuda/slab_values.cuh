@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/expert_slabs.cuh"
 #include "kernels/cuda/int4_products.cuh"
+#include "kernels/cuda/split_floats.cuh"
 
 namespace slip {
 
@@ -13,6 +14,7 @@ struct RoundedInputs {
   IntegerSlab* integer_units;  // [rows][slabs]
   std::byte* halves;           // the same of round_slab()
   float* half_units;
+  std::byte* splits;  // the same of split_slab()
   const float* rows;  // as they are
   int in, slabs;
   InputForms forms;
@@ -21,7 +23,8 @@ struct RoundedInputs {
 
   __host__ __device__ static int bytes(int rows, int slabs, const InputForms& forms) {
     const int each = (forms.integers ? kSlabBytes + int(sizeof(IntegerSlab)) : 0) +
-                     (forms.halves ? kSlabBytes + int(sizeof(float)) : 0);
+                     (forms.halves ? kSlabBytes + int(sizeof(float)) : 0) +
+                     (forms.splits ? kSplitBytes : 0);
     return (rows * slabs * each + 15) / 16 * 16;
   }
 
@@ -31,7 +34,8 @@ struct RoundedInputs {
     const int all = count * slabs;
     integers = memory;
     halves = integers + (forms.integers ? all * kSlabBytes : 0);
-    integer_units = reinterpret_cast<IntegerSlab*>(halves + (forms.halves ? all * kSlabBytes : 0));
+    splits = halves + (forms.halves ? all * kSlabBytes : 0);
+    integer_units = reinterpret_cast<IntegerSlab*>(splits + (forms.splits ? all * kSplitBytes : 0));
     half_units = reinterpret_cast<float*>(integer_units + (forms.integers ? all : 0));
   }
 
@@ -50,6 +54,9 @@ struct RoundedInputs {
         const float unit = round_slab(x, 0, 1, halves + item * kSlabBytes);
         if (threadIdx.x % kWarp == 0) half_units[item] = unit;
       });
+    if (forms.splits)
+      for_slabs<kAtOnce>(count, warp, warps,
+                         [&](int item, float4 x) { split_slab(x, splits + item * kSplitBytes); });
   }
 
  private:
@@ -203,6 +210,26 @@ __device__ __forceinline__ void put_half_values(const HalfWords<Slab>& loaded,
   }
 }
 
+// The same of one weight of bf16.
+template <class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_bf16_values(const Bf16Words& words, const RoundedInputs& inputs,
+                                                int slab, const UserRows& users,
+                                                const ValuesOf& values_of) {
+  const int lane = int(threadIdx.x) % kWarp;
+#pragma unroll 1
+  for (int first = 0; first < users.count(); first += kSplitRows) {
+    const int column_user = min(first + lane / 8, users.count() - 1);
+    const float2 values = bf16_slab_values(
+        words, inputs.splits + inputs.place(users.row(column_user), slab) * kSplitBytes +
+                   lane / 4 % 2 * kSplitLow + lane % 4 * 16);
+    const int user = first + lane % 4;
+    if (user >= users.count()) continue;
+    float* place = values_of(user, 0) + lane / 4;
+    place[0] = values.x;
+    place[8] = values.y;
+  }
+}
+
 // The same of floats, without rounding; `outputs` of the 16 exist.
 template <class UserRows, class ValuesOf>
 __device__ __forceinline__ void put_float_values(const WeightTile& tile, int outputs,
@@ -245,6 +272,8 @@ __device__ __forceinline__ void put_values(const WeightTile& tile, int outputs,
   if (tile.format == WeightFormat::int8_row)
     return put_half_values<Int8Slab, 4>(load_halves<Int8Slab>(tile, slab), inputs, slab, users,
                                         values_of);
+  if (tile.format == WeightFormat::bf16 && inputs.in % kSlabIn == 0 && outputs == kTileOut)
+    return put_bf16_values(load_bf16(tile, slab), inputs, slab, users, values_of);
   if (tile.format != WeightFormat::int4_group)
     return put_float_values(tile, outputs, inputs, slab, users, values_of);
   const HalfWords<Int4Slab> words = load_halves<Int4Slab>(tile, slab);
