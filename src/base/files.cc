@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <new>
+#include <vector>
 
 namespace slip {
 namespace {
@@ -97,7 +100,36 @@ namespace {
 
 size_t page_size() { return size_t(::sysconf(_SC_PAGESIZE)); }
 
+// What direct reads are aligned to: no disk and no file system wants more.
+constexpr size_t kDiskBlock = 4096;
+// Less than this the kernel's own reading ahead gets as fast.
+constexpr size_t kLargeRead = size_t{256} << 10;
+
+// Whether the page cache has all of a range of a mapped file, as far as the kernel tells: it says
+// yes to those who may not know.
+bool is_cached(std::byte* from, size_t length) {
+  std::byte* page = from - reinterpret_cast<uintptr_t>(from) % page_size();
+  length += size_t(from - page);
+  std::vector<unsigned char> there((length + page_size() - 1) / page_size());
+  if (::mincore(page, length, there.data()) != 0) return true;
+  return std::ranges::all_of(there, [](unsigned char flags) { return (flags & 1) != 0; });
+}
+
 }  // namespace
+
+std::byte* DiskRoom::reserve(size_t bytes) {
+  if (bytes > size_) {
+    size_ = 0;
+    data_.reset();
+    data_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kDiskBlock})));
+    size_ = bytes;
+  }
+  return data_.get();
+}
+
+void DiskRoom::Free::operator()(std::byte* data) const {
+  ::operator delete (data, std::align_val_t{kDiskBlock});
+}
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   MappedFile mapped;
@@ -111,6 +143,7 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
     if (data == MAP_FAILED) return system_error(path, "map");
     mapped.data_ = static_cast<const std::byte*>(data);
   }
+  mapped.direct_file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
   return mapped;
 }
 
@@ -121,18 +154,42 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(file_, other.file_);
+  std::swap(direct_file_, other.direct_file_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
   if (file_ >= 0) ::close(file_);
+  if (direct_file_ >= 0) ::close(direct_file_);
 }
 
-void MappedFile::read_ahead(size_t offset, size_t length) const {
-  const size_t begin = offset / page_size() * page_size();
-  if (data_ && length > 0)
-    ::madvise(const_cast<std::byte*>(data_) + begin, offset + length - begin, MADV_WILLNEED);
+std::span<const std::byte> MappedFile::fetch(std::span<const std::byte> part,
+                                             DiskRoom& room) const {
+  if (part.empty()) return part;
+  const auto offset = size_t(part.data() - data_);
+  const size_t begin = offset / kDiskBlock * kDiskBlock, needed = offset + part.size() - begin;
+  std::byte* from = const_cast<std::byte*>(data_) + begin;
+  if (is_cached(from, needed)) return part;
+  const size_t length = (needed + kDiskBlock - 1) / kDiskBlock * kDiskBlock;
+  if (direct_file_ >= 0 && needed >= kLargeRead) {
+    std::byte* to = room.reserve(length);
+    if (read_directly(begin, needed, length, to)) return {to + (offset - begin), part.size()};
+  }
+  ::madvise(from, needed, MADV_WILLNEED);  // all of it at once
+  return part;
+}
+
+// Whether `needed` bytes, of `length` that were asked for, came.
+bool MappedFile::read_directly(size_t begin, size_t needed, size_t length, std::byte* to) const {
+  for (size_t done = 0; done < needed;) {
+    const ssize_t got = ::pread(direct_file_, to + done, length - done, off_t(begin + done));
+    if (got < 0 && errno == EINTR) continue;
+    // The file ends within a block, so that a read after the last one would begin within one.
+    if (got <= 0 || (size_t(got) % kDiskBlock != 0 && done + size_t(got) < needed)) return false;
+    done += size_t(got);
+  }
+  return true;
 }
 
 void MappedFile::drop_pages(size_t offset, size_t length, PageCache cache) const {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,20 @@ Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t l
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
                              mode_t mode = 0644);
 
+// Memory that a disk can write to without a copy in between.
+class DiskRoom {
+ public:
+  // At least so many bytes; what was there before is gone.
+  std::byte* reserve(size_t bytes);
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const;
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_ = 0;
+};
+
 // A file mapped read-only. Moves, never copies; the bytes live as long as the object.
 class MappedFile {
  public:
@@ -35,8 +50,10 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
-  // A range will be read now: the kernel may ask the disk for all of it at once.
-  void read_ahead(size_t offset, size_t length) const;
+  // The same bytes as `part` of bytes(), all of which will be read now. What the page cache does
+  // not have is read past it into `room`: a large read is faster than the page faults it saves, and
+  // what is read once need not drive out everything else.
+  std::span<const std::byte> fetch(std::span<const std::byte> part, DiskRoom& room) const;
 
   // A range has been used. Its pages leave this process, and the page cache too where something
   // else needs the memory: on machines whose GPU has no memory of its own.
@@ -45,11 +62,13 @@ class MappedFile {
 
  private:
   MappedFile() = default;
+  bool read_directly(size_t begin, size_t needed, size_t length, std::byte* to) const;
 
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   int file_ = -1;
+  int direct_file_ = -1;  // none where the file system cannot
 };
 
 }  // namespace slip

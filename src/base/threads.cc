@@ -96,7 +96,8 @@ int64_t ThreadPool::claim_items(uint32_t region, int thread) {
 int64_t ThreadPool::claim_share(uint32_t region, int owner, int thread) {
   std::atomic<uint64_t>& word = shares_[size_t(owner)].word;
   const int64_t items = region_.items.load(std::memory_order_relaxed);
-  const ShareWord untouched{region, items * owner / threads(), items * (owner + 1) / threads()};
+  const ShareWord untouched{region, first_item(items, owner, threads()),
+                            first_item(items, owner + 1, threads())};
   int64_t ran = 0;
   for (uint64_t seen = word.load(std::memory_order_acquire);;) {
     ShareWord share = unpack(seen);

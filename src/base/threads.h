@@ -25,6 +25,11 @@ class ThreadPool {
 
   int threads() const { return int(workers_.size()) + 1; }
 
+  // Where the share of a thread begins.
+  static int64_t first_item(int64_t items, int thread, int threads) {
+    return items * thread / threads;
+  }
+
   // Calls work(item, thread) for every item in [0, items), thread in [0, threads()). The results
   // must not depend on which thread runs an item.
   template <class Work>

@@ -120,10 +120,6 @@ size_t place_in_file(const StoredTensor& tensor, std::span<const std::byte> part
 
 }  // namespace
 
-void Checkpoint::read_ahead(const StoredTensor& tensor, std::span<const std::byte> part) const {
-  tensor.file->read_ahead(place_in_file(tensor, part), part.size());
-}
-
 void Checkpoint::drop_pages(const StoredTensor& tensor, std::span<const std::byte> part,
                             MappedFile::PageCache cache) const {
   tensor.file->drop_pages(place_in_file(tensor, part), part.size(), cache);

@@ -64,9 +64,8 @@ class Checkpoint {
   // The sum over tensors(); copies that are not used do not count.
   uint64_t total_bytes() const { return total_bytes_; }
 
-  // Call before all of `part` of a tensor's data is read, and when it has been repacked: its file
-  // pages then make room for others.
-  void read_ahead(const StoredTensor& tensor, std::span<const std::byte> part) const;
+  // Call when `part` of a tensor's data has been repacked: its file pages then make room for
+  // others.
   void drop_pages(const StoredTensor& tensor, std::span<const std::byte> part,
                   MappedFile::PageCache cache = MappedFile::PageCache::keep) const;
 

@@ -1,5 +1,6 @@
 #include "weights/checkpoint_source.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -67,6 +68,28 @@ std::optional<FusedExpert> fused_expert(const std::string& module) {
     return std::nullopt;
   }
   return fused;
+}
+
+// The tensors of an int4 matrix, in one read where they lie side by side, as they usually do.
+struct StoredGptq {
+  const StoredTensor &qweight, &scales, &qzeros;
+};
+GptqTensors fetch_together(const StoredGptq& stored, DiskRoom& room) {
+  const auto& [qweight, scales, qzeros] = stored;
+  const auto end_of = [](const StoredTensor& tensor) {
+    return tensor.data.data() + tensor.data.size();
+  };
+  const std::byte* begin = std::min({qweight.data.data(), scales.data.data(), qzeros.data.data()});
+  const std::byte* end = std::max({end_of(qweight), end_of(scales), end_of(qzeros)});
+  const bool one_file = scales.file == qweight.file && qzeros.file == qweight.file;
+  const size_t bytes = qweight.data.size() + scales.data.size() + qzeros.data.size();
+  if (!one_file || size_t(end - begin) > bytes + bytes / 8)
+    return {qweight.file->fetch(qweight.data, room), scales.data, qzeros.data};
+  const std::span<const std::byte> all = qweight.file->fetch({begin, end}, room);
+  const auto part = [&](const StoredTensor& tensor) {
+    return all.subspan(size_t(tensor.data.data() - begin), tensor.data.size());
+  };
+  return {part(qweight), part(scales), part(qzeros)};
 }
 
 float widen(StoredType type, const std::byte* data, size_t index) {
@@ -176,22 +199,12 @@ Result<WeightInfo> CheckpointSource::describe_fp8(const std::string& module,
   return WeightInfo{WeightFormat::fp8_block, out, in, kFp8Block};
 }
 
-// The tensor that most of a matrix is in; null for what is part of a fused one, whose readers are
-// neighbours already.
-const StoredTensor* CheckpointSource::main_tensor(const std::string& module) const {
-  const StoredTensor* packed = checkpoint_.find(module + ".qweight");
-  return packed ? packed : checkpoint_.find(module + ".weight");
-}
-
 uint64_t CheckpointSource::place(const std::string& module) const {
-  const StoredTensor* tensor = main_tensor(module);
-  // Files are mapped, so that addresses are places in files.
+  const StoredTensor* packed = checkpoint_.find(module + ".qweight");
+  const StoredTensor* tensor = packed ? packed : checkpoint_.find(module + ".weight");
+  // Files are mapped, so that addresses are places in files. Parts of a fused tensor are asked for
+  // in their order already.
   return tensor ? reinterpret_cast<uintptr_t>(tensor->data.data()) : 0;
-}
-
-void CheckpointSource::expect(const std::string& module) const {
-  if (const StoredTensor* tensor = main_tensor(module))
-    checkpoint_.read_ahead(*tensor, tensor->data);
 }
 
 Status CheckpointSource::read(const std::string& module, const Weight& plain) {
@@ -210,16 +223,12 @@ Status CheckpointSource::read_rows(const MatrixRows& rows, const Weight& plain) 
   SLIP_TRY(const PlainMatrix matrix, find_plain(rows.module, rows.whole.out, rows.whole.in));
   const size_t before = plain.values.bytes() / size_t(plain.info.out) * size_t(rows.first);
   const auto data = matrix.tensor->data.subspan(matrix.offset + before, plain.values.bytes());
-  // A piece is on its way from the disk while the one before it is copied.
   constexpr size_t kPiece = size_t{8} << 20;
-  checkpoint_.read_ahead(*matrix.tensor, data.first(std::min(kPiece, data.size())));
+  DiskRoom room;
   for (size_t at = 0; at < data.size(); at += kPiece) {
-    const auto rest = data.subspan(at);
-    if (rest.size() > kPiece)
-      checkpoint_.read_ahead(*matrix.tensor,
-                             rest.subspan(kPiece, std::min(kPiece, rest.size() - kPiece)));
-    const auto piece = rest.first(std::min(kPiece, rest.size()));
-    std::memcpy(plain.values.data + at, piece.data(), piece.size());
+    const auto piece = data.subspan(at, std::min(kPiece, data.size() - at));
+    const auto bytes = matrix.tensor->file->fetch(piece, room);
+    std::memcpy(plain.values.data + at, bytes.data(), bytes.size());
     drop_pages(*matrix.tensor, piece);
   }
   return {};
@@ -241,9 +250,8 @@ Status CheckpointSource::read_int4(const std::string& module, const Weight& plai
   const StoredTensor& qweight = *checkpoint_.find(module + ".qweight");
   const StoredTensor& scales = *checkpoint_.find(module + ".scales");
   const StoredTensor& qzeros = *checkpoint_.find(module + ".qzeros");
-  for (const StoredTensor* tensor : {&qweight, &scales, &qzeros})
-    checkpoint_.read_ahead(*tensor, tensor->data);
-  Status unpacked = unpack_gptq({qweight.data, scales.data, qzeros.data}, plain);
+  DiskRoom room;
+  Status unpacked = unpack_gptq(fetch_together({qweight, scales, qzeros}, room), plain);
   if (!unpacked.ok())
     return std::move(unpacked).failure().in(cat(qweight.path().string(), ": tensor ", module));
   for (const StoredTensor* tensor : {&qweight, &scales, &qzeros}) drop_pages(*tensor, tensor->data);
@@ -256,14 +264,15 @@ Status CheckpointSource::read_fp8(const std::string& module, const Weight& plain
   const DType scale_type = scales.type == StoredType::bf16  ? DType::bf16
                            : scales.type == StoredType::f16 ? DType::f16
                                                             : DType::f32;
-  checkpoint_.read_ahead(weight, weight.data);
-  Status status = check_fp8_codes(weight.data, plain.info.in);
+  DiskRoom room;
+  const std::span<const std::byte> codes = weight.file->fetch(weight.data, room);
+  Status status = check_fp8_codes(codes, plain.info.in);
   if (!status.ok())
     return std::move(status).failure().in(cat(weight.path().string(), ": tensor ", weight.name));
   status = read_fp8_scales(scales.data, scale_type, plain);
   if (!status.ok())
     return std::move(status).failure().in(cat(scales.path().string(), ": tensor ", scales.name));
-  std::memcpy(plain.values.data, weight.data.data(), weight.data.size());
+  std::memcpy(plain.values.data, codes.data(), codes.size());
   drop_pages(weight, weight.data);
   return {};
 }

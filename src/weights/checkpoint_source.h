@@ -28,7 +28,6 @@ class CheckpointSource : public WeightSource {
   Status read(const std::string& module, const Weight& plain) override;
   Status read_rows(const MatrixRows& rows, const Weight& plain) override;
   uint64_t place(const std::string& module) const override;
-  void expect(const std::string& module) const override;
   std::span<const std::byte> mapped(const std::string& module, const WeightInfo& info) override;
   Status read_vector(const std::string& name, const Shape& shape, std::span<float> values) override;
   std::optional<std::string> missing_matrix(const std::string& module) const override;
@@ -49,7 +48,6 @@ class CheckpointSource : public WeightSource {
   Status read_int4(const std::string& module, const Weight& plain);
   Status read_fp8(const std::string& module, const Weight& plain);
   const StoredTensor* use(const std::string& name);
-  const StoredTensor* main_tensor(const std::string& module) const;
   void drop_pages(const StoredTensor& tensor, std::span<const std::byte> part) const;
 
   const Checkpoint& checkpoint_;

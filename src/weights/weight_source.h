@@ -34,10 +34,8 @@ class WeightSource {
   // a large one need not hold all of it. Called from several threads at once.
   virtual Status read_rows(const MatrixRows& rows, const Weight& plain) = 0;
 
-  // Where the source holds the matrix, in the order in which it is fastest to read, and a hint that
-  // it will be read soon.
+  // Where the source holds the matrix: in this order matrices are fastest to read.
   virtual uint64_t place(const std::string&) const { return 0; }
-  virtual void expect(const std::string&) const {}
 
   // The machine has one memory for the GPU and the host: what was read must not stay in the page
   // cache, where it would take room from the weights made of it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -13,10 +14,6 @@ constexpr size_t kAlignment = 64;
 // Threads keep room for repacking from one matrix to the next, unless it is a head's or a table's:
 // gigabytes that the few largest need would then stay until the last small one is placed.
 constexpr size_t kKeptScratch = size_t{64} << 20;
-
-// Matrices that are on their way from the disk while a thread works on one: some megabytes, as a
-// disk likes to be asked.
-constexpr size_t kExpected = 4;
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -128,24 +125,31 @@ Status WeightTable::load_linear(const Linear& linear, WeightSource& source, Ops&
   return {};
 }
 
-// The largest first, so that nobody waits at the end for a head that was begun last; the others as
-// they lie on the disk.
-std::vector<const WeightTable::Linear*> WeightTable::reading_order(
-    const WeightSource& source) const {
-  struct Place {
-    const Linear* linear;
-    size_t large_bytes;
-    uint64_t place;
-  };
-  std::vector<Place> places;
-  for (const Linear& linear : linears_)
-    places.push_back({&linear, linear.bytes > kKeptScratch ? linear.bytes : 0,
-                      source.place(linear.made.module)});
-  std::ranges::stable_sort(places, [](const Place& a, const Place& b) {
-    return a.large_bytes != b.large_bytes ? a.large_bytes > b.large_bytes : a.place < b.place;
-  });
-  std::vector<const Linear*> order;
-  for (const Place& place : places) order.push_back(place.linear);
+// As they lie on the disk, but the few large ones first, each at the beginning of another thread's
+// share: nobody waits at the end for a head that was begun last.
+std::vector<const WeightTable::Linear*> WeightTable::reading_order(const WeightSource& source,
+                                                                   int threads) const {
+  std::vector<std::pair<uint64_t, const Linear*>> small;
+  std::vector<const Linear*> large;
+  for (const Linear& linear : linears_) {
+    if (linear.bytes > kKeptScratch)
+      large.push_back(&linear);
+    else
+      small.emplace_back(source.place(linear.made.module), &linear);
+  }
+  std::ranges::stable_sort(large, std::greater(),
+                           [](const Linear* linear) { return linear->bytes; });
+  std::ranges::stable_sort(small, {}, [](const auto& placed) { return placed.first; });
+
+  std::vector<const Linear*> order(linears_.size(), nullptr);
+  for (size_t i = 0; i < large.size(); ++i) {
+    auto at = size_t(ThreadPool::first_item(int64_t(order.size()), int(i) % threads, threads));
+    while (order[at]) at = (at + 1) % order.size();
+    order[at] = large[i];
+  }
+  auto next = small.begin();
+  for (const Linear*& linear : order)
+    if (!linear) linear = (next++)->second;
   return order;
 }
 
@@ -166,12 +170,10 @@ Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& poo
   std::atomic<bool> failed{false};
   uint64_t done = total_bytes_;
   for (const Linear& linear : linears_) done -= aligned(linear.bytes);
-  const std::vector<const Linear*> order = reading_order(source);
+  const std::vector<const Linear*> order = reading_order(source, pool.threads());
   std::vector<Buffer> scratch(size_t(pool.threads()));
   pool.run(int64_t(order.size()), [&](int64_t item, int thread) {
     if (failed.load(std::memory_order_relaxed)) return;
-    if (const size_t next = size_t(item) + kExpected; next < order.size())
-      source.expect(order[next]->made.module);
     const Linear& linear = *order[size_t(item)];
     Status status = load_linear(linear, source, ops, storage, scratch[size_t(thread)]);
     if (!status.ok()) {

@@ -88,7 +88,7 @@ class WeightTable {
     RowTable* into;
   };
 
-  std::vector<const Linear*> reading_order(const WeightSource& source) const;
+  std::vector<const Linear*> reading_order(const WeightSource& source, int threads) const;
   Status load_linear(const Linear& linear, WeightSource& source, Ops& ops, const Buffer& storage,
                      Buffer& scratch) const;
   Status load_vector(const Vector& vector, WeightSource& source, Memory& memory,

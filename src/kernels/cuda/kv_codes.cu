@@ -139,13 +139,14 @@ __device__ void store_span(const CodedKvSide& kv, const CodedKvShape& shape, con
 }
 
 // One warp: a key or value of the step becomes what the tail holds.
+template <int kMost>
 __device__ void rotate_row(const StoreParams& p, bool is_keys, int64_t row, int kv_head,
                            float* head) {
   const int lane = int(threadIdx.x) % kWarp, dim = p.shape.head_dim;
   const CodedKvSide& kv = is_keys ? p.keys : p.values;
   float* x = kv.rows + (row * p.shape.kv_heads + kv_head) * dim;
   if (is_keys) {
-    normalise_and_rotate<kWidestHead / kWarp>(p.rotate, row, x, p.rotate.k_scale, head);
+    normalise_and_rotate<kMost>(p.rotate, row, x, p.rotate.k_scale, head);
   } else {
     for (int d = lane; d < dim; d += kWarp) head[d] = x[d];
     __syncwarp();
@@ -173,7 +174,8 @@ __global__ void rotate_kernel(const __grid_constant__ StoreParams p) {
   if (item < q_heads)
     rotate_query<kWidestHead / kWarp>(p.rotate, row, item, head);
   else
-    rotate_row(p, item < q_heads + kv_heads, row, (item - q_heads) % kv_heads, head);
+    rotate_row<kWidestHead / kWarp>(p, item < q_heads + kv_heads, row, (item - q_heads) % kv_heads,
+                                    head);
 }
 
 // A block per part, head of keys and of values, and span.
@@ -188,27 +190,31 @@ __global__ void store_kernel(const __grid_constant__ StoreParams p) {
 }
 
 // Both for spans of few rows: blocks of queries, then a block per span and head of keys and of
-// values, which rotates its rows and stores them.
+// values, which rotates its rows and stores them. kMost values of a head to a lane. Spans come from
+// the host and are read while the kernel in front ends.
+template <int kMost>
 __global__ void rotate_and_store_few_kernel(const __grid_constant__ StoreParams p, int q_blocks) {
   extern __shared__ std::byte shared[];
   let_next_begin();
-  wait_for_inputs();
   const int warp = int(threadIdx.x) / kWarp;
   float* head = head_of_warp(shared, p.shape.head_dim);
   if (int(blockIdx.x) < q_blocks) {
     const int64_t index = int64_t(blockIdx.x) * kWarps + warp;
     const int64_t row = index / p.rotate.q_heads;
-    if (row < p.rotate.rows && span_of_row(p.rotate.spans, p.rotate.span_count, row))
-      rotate_query<kWidestHead / kWarp>(p.rotate, row, int(index % p.rotate.q_heads), head);
+    const bool exists =
+        row < p.rotate.rows && span_of_row(p.rotate.spans, p.rotate.span_count, row);
+    wait_for_inputs();
+    if (exists) rotate_query<kMost>(p.rotate, row, int(index % p.rotate.q_heads), head);
     return;
   }
   const int index = int(blockIdx.x) - q_blocks;
   const bool is_keys = index % 2 == 0;
   const int kv_head = index / 2 % p.shape.kv_heads;
   const DeviceSpan span = p.rotate.spans[index / 2 / p.shape.kv_heads];
+  wait_for_inputs();
   if (span.rows == 0) return;
   for (int row = warp; row < span.rows; row += kWarps)
-    rotate_row(p, is_keys, span.first_row + row, kv_head, head);
+    rotate_row<kMost>(p, is_keys, span.first_row + row, kv_head, head);
   __syncthreads();
   auto* codes = reinterpret_cast<uint8_t*>(shared + sizeof(float) * kWarps * p.shape.head_dim);
   store_span(is_keys ? p.keys : p.values, p.shape, span, kv_head, 0, 1, codes);
@@ -267,8 +273,11 @@ void rotate_and_store_coded(const Launcher& launcher, const RotateAndStoreArgs& 
   const auto kv_blocks = unsigned(2 * shape.kv_heads), span_count = unsigned(args.spans.size());
   if (most_rows <= kFewRows) {
     const unsigned q_blocks = blocks_for(rows * params.rotate.q_heads);
-    launch(launcher, q_blocks + span_count * kv_blocks, kThreads, heads_bytes + codes_bytes,
-           rotate_and_store_few_kernel, params, int(q_blocks));
+    constexpr int kUsual = 256 / kWarp, kWide = kWidestHead / kWarp;
+    const auto kernel = shape.head_dim <= 256 ? rotate_and_store_few_kernel<kUsual>
+                                              : rotate_and_store_few_kernel<kWide>;
+    launch(launcher, q_blocks + span_count * kv_blocks, kThreads, heads_bytes + codes_bytes, kernel,
+           params, int(q_blocks));
     return;
   }
   launch(launcher, blocks_for(rows * (params.rotate.q_heads + 2 * shape.kv_heads)), kThreads,

@@ -48,7 +48,6 @@ __global__ void rotate_and_store_kernel(const __grid_constant__ RotateParams p, 
                                         Element* values, int page_len) {
   extern __shared__ float heads[];  // [kWarps, head_dim]
   let_next_begin();
-  wait_for_inputs();
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
   const int items = p.q_heads + 2 * p.kv_heads;
   const int64_t index = int64_t(blockIdx.x) * kWarps + warp;
@@ -57,21 +56,27 @@ __global__ void rotate_and_store_kernel(const __grid_constant__ RotateParams p, 
   float* head = heads + warp * p.head_dim;
   const int item = int(index % items);
   if (item < p.q_heads) {
+    wait_for_inputs();
     rotate_query<kMost>(p, row, item, head);
     return;
   }
   const bool is_key = item < p.q_heads + p.kv_heads;
   const int kv_head = item - p.q_heads - (is_key ? 0 : p.kv_heads);
+  // Spans come from the host, so that the place is found while the kernel in front ends.
+  const DeviceSpan* span = span_of_row(p.spans, p.span_count, row);
+  int64_t vector = 0;
+  if (span) {
+    const int64_t position = span->start + row - span->first_row;
+    const int64_t page = span->page(position / page_len, p.ring_pages);
+    vector = (page * p.kv_heads + kv_head) * page_len + position % page_len;
+  }
+  wait_for_inputs();
+  if (!span) return;
   const float* from = (is_key ? p.k : p.v) + (row * p.kv_heads + kv_head) * p.head_dim;
   if (is_key)
     normalise_and_rotate<kMost>(p, row, from, p.k_scale, head);
   else
     for (int i = lane; i < p.head_dim; i += kWarp) head[i] = from[i];
-  const DeviceSpan* span = span_of_row(p.spans, p.span_count, row);
-  if (!span) return;
-  const int64_t position = span->start + row - span->first_row;
-  const int64_t page = span->page(position / page_len, p.ring_pages);
-  const int64_t vector = (page * p.kv_heads + kv_head) * page_len + position % page_len;
   Element* to = (is_key ? keys : values) + vector * p.head_dim;
   for (int i = lane; i < p.head_dim; i += kWarp) store_plain(to + i, head[i]);
 }
