@@ -1,7 +1,10 @@
 #include "models/model_source.h"
 
 #include "checkpoint/config_reader.h"
+#include "models/gemma4/shapes.h"
 #include "models/gemma4/source.h"
+#include "models/gemma4_assistant/config.h"
+#include "models/gemma4_assistant/source.h"
 #include "models/qwen3_5/shapes.h"
 #include "models/qwen3_5/source.h"
 
@@ -26,9 +29,14 @@ std::string text_model_type(const JsonObject& config) {
 Result<ModelSource> ModelSource::open(const std::filesystem::path& folder,
                                       const std::filesystem::path& drafter) {
   SLIP_TRY(const JsonObject config, read_config_json(folder));
+  if (gemma4_assistant::is_drafter(config))
+    return error(folder.string(), ": this is a drafter, which runs beside its model: open that ",
+                 "one, and name this folder with --drafter-model");
   const std::string type = text_model_type(config);
   if (gemma4::handles_model_type(type)) {
-    SLIP_TRY(std::unique_ptr<FamilySource> family, gemma4::open_source(config, folder, drafter));
+    SLIP_TRY(std::unique_ptr<gemma4::Source> model, gemma4::Source::open(config, folder));
+    SLIP_TRY(std::unique_ptr<FamilySource> family,
+             gemma4_assistant::with_drafter(std::move(model), folder, drafter));
     return ModelSource(std::move(family));
   }
   if (!type.empty() && !qwen3_5::handles_model_type(type))
@@ -45,8 +53,8 @@ Result<ModelSource> ModelSource::open(const std::filesystem::path& folder,
 Result<ModelSource> ModelSource::synthetic(const std::string& shape) {
   if (const auto config = qwen3_5::shape_by_name(shape))
     return ModelSource(qwen3_5::synthetic_source(*config));
-  if (const auto shapes = gemma4::shape_by_name(shape))
-    return ModelSource(gemma4::synthetic_source(*shapes));
+  if (const auto config = gemma4::shape_by_name(shape))
+    return ModelSource(gemma4_assistant::synthetic_source(shape, *config));
   std::string names;
   for (const std::string& name : shape_names()) names += (names.empty() ? "" : ", ") + name;
   return error("no shape is called \"", shape, "\"; there are ", names);

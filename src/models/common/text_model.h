@@ -19,6 +19,10 @@ class TextModel : public Model {
   const std::vector<PlacedWeight>& placed_weights() const override { return placed_; }
   uint64_t weight_bytes() const override { return storage_.size(); }
 
+  // Families without a layer that drafts have nothing to add.
+  void draft(const DraftStep& step, Cache& cache) override;
+  StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
+
  protected:
   TextModel(ModelInfo info, std::vector<CacheSpec> cache_specs, Ops& ops)
       : info_(std::move(info)), cache_specs_(std::move(cache_specs)), ops_(ops) {}

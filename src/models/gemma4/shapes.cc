@@ -1,7 +1,5 @@
 #include "models/gemma4/shapes.h"
 
-#include "models/gemma4/drafter_shapes.h"
-
 namespace slip::gemma4 {
 namespace {
 
@@ -68,7 +66,7 @@ constexpr Published kPublished[] = {
      .values_are_keys = true},
 };
 
-Config target_config(const Published& shape) {
+Config config_of(const Published& shape) {
   Config config;
   config.family = shape.experts > 0 ? "gemma4_moe" : "gemma4";
   config.vocabulary = 262144;
@@ -105,12 +103,9 @@ Config target_config(const Published& shape) {
 
 }  // namespace
 
-std::optional<Shapes> shape_by_name(const std::string& name) {
-  for (const Published& shape : kPublished) {
-    if (name != shape.name) continue;
-    const Config target = target_config(shape);
-    return Shapes{target, drafter_shape(name, target)};
-  }
+std::optional<Config> shape_by_name(const std::string& name) {
+  for (const Published& shape : kPublished)
+    if (name == shape.name) return config_of(shape);
   return std::nullopt;
 }
 

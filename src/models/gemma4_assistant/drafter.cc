@@ -1,10 +1,10 @@
-#include "models/gemma4/drafter.h"
+#include "models/gemma4_assistant/drafter.h"
 
 #include "models/common/head.h"
 #include "models/common/step_key.h"
 #include "models/gemma4/cost.h"
 
-namespace slip::gemma4 {
+namespace slip::gemma4_assistant {
 namespace {
 
 // The model has weights of the same names.
@@ -56,15 +56,15 @@ Result<std::unique_ptr<Drafter>> Drafter::load(const DrafterOptions& options, Op
   return drafter;
 }
 
-void Drafter::draft(const DraftStep& step, const BackboneEmbedding& embedding, const Cache& cache) {
+void Drafter::draft(const DraftStep& step, const gemma4::Embedding& embedding, const Cache& cache) {
   const int64_t rows = step.ids.shape[0];
   check(rows <= kDraftRows, "a draft of ", rows, " rows, at most ", kDraftRows);
   const StepKey key = step_key(
       this, PassKind::draft, rows, step.outputs,
       {step.ids.data, step.hidden.data, step.logits.data, step.next_hidden.data, step.peaks.data});
   ops_.run_step(key, step.spans, [&] {
-    Activations& act = activations_.layers;
-    const Pass pass{config_.text, ops_, cache, act, step.spans, 0, rows};
+    gemma4::Activations& act = activations_.layers;
+    const gemma4::Pass pass{config_.text, ops_, cache, act, step.spans, 0, rows};
     const View embedded = pass.of(activations_.embedding), joined = pass.of(activations_.joined);
     const View residual = pass.of(act.residual), normed = pass.of(act.normed);
 
@@ -122,6 +122,14 @@ StepCost Drafter::cost(const Weight& embedding, int64_t context, const KvRecipe&
 
 std::vector<PlacedWeight> Drafter::placed_weights() const { return marked(table_.placed()); }
 
+StepLimits step_limits(const DrafterConfig& config) {
+  StepLimits limits;
+  limits.rows = kDraftRows;
+  limits.widest_input = 2 * config.backbone;
+  cover_layers(config.text, limits);
+  return limits;
+}
+
 Status add_to_plan(const DrafterOptions& options, const Ops& ops, ModelPlan& plan) {
   WeightTable table;
   DrafterWeights weights = weights_to_declare(options);
@@ -133,4 +141,4 @@ Status add_to_plan(const DrafterOptions& options, const Ops& ops, ModelPlan& pla
   return {};
 }
 
-}  // namespace slip::gemma4
+}  // namespace slip::gemma4_assistant
