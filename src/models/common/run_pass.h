@@ -1,29 +1,20 @@
-// Names the passes of a model for Ops::run_step().
+// The passes of a model, as steps that a backend may keep.
 #pragma once
 
-#include <algorithm>
-#include <initializer_list>
-#include <iterator>
-
-#include "base/check.h"
-#include "kernels/ops.h"
+#include "base/function_ref.h"
+#include "models/model.h"
 
 namespace slip {
 
-enum class PassKind : uint8_t { forward, draft };
+// Who runs, and the most rows it was made for.
+struct PassOwner {
+  Ops& ops;
+  const void* owner;
+  int64_t max_rows;
+};
 
-// `buffers` are those that the caller hands in.
-inline StepKey step_key(const void* owner, PassKind kind, int64_t rows,
-                        std::span<const int64_t> outputs,
-                        std::initializer_list<const void*> buffers) {
-  StepKey key{.owner = owner,
-              .kind = int64_t(kind),
-              .rows = rows,
-              .outputs = int64_t(outputs.size()),
-              .first_output = outputs.empty() ? 0 : outputs.front()};
-  check(buffers.size() <= std::size(key.buffers), "a pass with ", buffers.size(), " buffers");
-  std::copy(buffers.begin(), buffers.end(), key.buffers);
-  return key;
-}
+// Runs the operations of `body`, which depend on nothing but the step.
+void run_pass(const PassOwner& owner, const Step& step, FunctionRef<void()> body);
+void run_pass(const PassOwner& owner, const DraftStep& step, FunctionRef<void()> body);
 
 }  // namespace slip

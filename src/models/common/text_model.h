@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/function_ref.h"
+#include "models/common/run_pass.h"
 #include "models/model.h"
 
 namespace slip {
@@ -31,8 +31,7 @@ class TextModel : public Model {
   Status load_weights(WeightTable& table, WeightSource& source, ThreadPool& pool,
                       const LoadProgress& progress);
 
-  // Runs the operations of `body` as a step that the backend may keep.
-  void run_forward(const Step& step, FunctionRef<void()> body);
+  PassOwner pass_owner() const { return {ops_, this, max_rows()}; }
 
   ModelInfo info_;
   std::vector<CacheSpec> cache_specs_;

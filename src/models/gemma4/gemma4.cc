@@ -55,7 +55,7 @@ Result<std::unique_ptr<Gemma4>> Gemma4::load(const LoadOptions& load, Ops& ops, 
 }
 
 void Gemma4::forward(const Step& step, Cache& cache) {
-  run_forward(step, [&] {
+  run_pass(pass_owner(), step, [&] {
     const Pass pass{config_, ops_, cache, activations_, step.spans, 0, step.ids.shape[0]};
     prepare_rotation(pass);
     ops_.embed({.ids = step.ids,

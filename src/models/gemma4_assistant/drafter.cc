@@ -1,7 +1,7 @@
 #include "models/gemma4_assistant/drafter.h"
 
 #include "models/common/head.h"
-#include "models/common/step_key.h"
+#include "models/common/run_pass.h"
 #include "models/gemma4/cost.h"
 
 namespace slip::gemma4_assistant {
@@ -57,14 +57,9 @@ Result<std::unique_ptr<Drafter>> Drafter::load(const DrafterOptions& options, Op
 }
 
 void Drafter::draft(const DraftStep& step, const gemma4::Embedding& embedding, const Cache& cache) {
-  const int64_t rows = step.ids.shape[0];
-  check(rows <= kDraftRows, "a draft of ", rows, " rows, at most ", kDraftRows);
-  const StepKey key = step_key(
-      this, PassKind::draft, rows, step.outputs,
-      {step.ids.data, step.hidden.data, step.logits.data, step.next_hidden.data, step.peaks.data});
-  ops_.run_step(key, step.spans, [&] {
+  run_pass({ops_, this, kDraftRows}, step, [&] {
     gemma4::Activations& act = activations_.layers;
-    const gemma4::Pass pass{config_.text, ops_, cache, act, step.spans, 0, rows};
+    const gemma4::Pass pass{config_.text, ops_, cache, act, step.spans, 0, step.ids.shape[0]};
     const View embedded = pass.of(activations_.embedding), joined = pass.of(activations_.joined);
     const View residual = pass.of(act.residual), normed = pass.of(act.normed);
 
