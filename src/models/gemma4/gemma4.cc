@@ -39,7 +39,7 @@ Gemma4::Gemma4(const LoadOptions& load, Ops& ops)
     : TextModel(info_of(load.config), gemma4::cache_specs(load.config), ops),
       config_(load.config),
       files_(load.files),
-      activations_(load.config, load.options.max_rows, ops.memory()) {
+      activations_(load.config, load.options.max_rows, &ops.memory()) {
   output_spans_.reserve(size_t(max_rows()));
   ops_.reserve(step_limits(config_, max_rows(), load.options.context, load.beside));
 }

@@ -36,10 +36,10 @@ Result<ModelPlan> Source::plan_beside(const StepLimits& other, const ModelOption
   SLIP_TRY(ModelPlan plan, plan_weights(table, *weight_source(), ops));
   plan.info = info_of(config_);
   plan.cache_specs = cache_specs(config_);
-  // Pages of the host cost nothing until they are written, so making them is the exact answer.
-  plan.activation_bytes = Activations(config_, options.max_rows, host_memory()).bytes;
-  plan.activation_bytes += ops.scratch_bytes(
-      step_limits(config_, options.max_rows, std::min(options.context, max_context()), other));
+  plan.activation_bytes =
+      Activations(config_, options.max_rows, nullptr).bytes +
+      ops.scratch_bytes(
+          step_limits(config_, options.max_rows, std::min(options.context, max_context()), other));
   return plan;
 }
 

@@ -25,7 +25,7 @@ DrafterWeights weights_to_declare(const DrafterOptions& options) {
 
 }  // namespace
 
-DrafterActivations::DrafterActivations(const DrafterConfig& config, Memory& memory)
+DrafterActivations::DrafterActivations(const DrafterConfig& config, Memory* memory)
     : layers(config.text, kDraftRows, memory) {
   BufferMaker make(memory);
   embedding = make.f32({kDraftRows, config.backbone});
@@ -44,7 +44,7 @@ Drafter::Drafter(const DrafterOptions& options, Ops& ops)
     : config_(options.files.config),
       ops_(ops),
       weights_(weights_to_declare(options)),
-      activations_(config_, ops.memory()) {}
+      activations_(config_, &ops.memory()) {}
 
 Result<std::unique_ptr<Drafter>> Drafter::load(const DrafterOptions& options, Ops& ops,
                                                ThreadPool& pool, const LoadProgress& progress) {
@@ -132,7 +132,7 @@ Status add_to_plan(const DrafterOptions& options, const Ops& ops, ModelPlan& pla
   SLIP_TRY(const uint64_t bytes, table.plan(*options.files.weight_source(), ops));
   plan.weight_bytes += bytes;
   for (PlacedWeight& weight : marked(table.placed())) plan.weights.push_back(std::move(weight));
-  plan.activation_bytes += DrafterActivations(options.files.config, host_memory()).bytes;
+  plan.activation_bytes += DrafterActivations(options.files.config, nullptr).bytes;
   return {};
 }
 

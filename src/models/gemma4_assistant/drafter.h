@@ -14,7 +14,7 @@ inline constexpr int64_t kDraftRows = 64;
 
 // What a draft writes.
 struct DrafterActivations {
-  DrafterActivations(const DrafterConfig& config, Memory& memory);
+  DrafterActivations(const DrafterConfig& config, Memory* memory);
 
   uint64_t bytes = 0;
   gemma4::Activations layers;

@@ -58,7 +58,7 @@ Qwen35::Qwen35(const LoadOptions& options, Ops& ops)
     : TextModel(info_of(options.config, options.wanted.with_mtp),
                 qwen3_5::cache_specs(options.config, options.wanted.with_mtp), ops),
       config_(options.config),
-      activations_(options.config, options.max_rows, ops.memory()) {
+      activations_(options.config, options.max_rows, &ops.memory()) {
   ops_.reserve(step_limits(config_, options.max_rows, options.context));
 }
 
