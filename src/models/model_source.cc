@@ -31,7 +31,8 @@ Result<ModelSource> ModelSource::open(const std::filesystem::path& folder,
   SLIP_TRY(const JsonObject config, read_config_json(folder));
   if (gemma4_assistant::is_drafter(config))
     return error(folder.string(), ": this is a drafter, which runs beside its model: open that ",
-                 "one, and name this folder with --drafter-model");
+                 "one, with this folder as its drafter")
+        .about("drafter");
   const std::string type = text_model_type(config);
   if (gemma4::handles_model_type(type)) {
     SLIP_TRY(std::unique_ptr<gemma4::Source> model, gemma4::Source::open(config, folder));
@@ -45,8 +46,9 @@ Result<ModelSource> ModelSource::open(const std::filesystem::path& folder,
                  "gemma4_unified)");
   SLIP_TRY(std::unique_ptr<FamilySource> family, qwen3_5::open_source(config, folder));
   if (!drafter.empty())
-    return error(folder.string(), " drafts with a layer of its own; --drafter-model is for models ",
-                 "whose drafter has files of its own");
+    return error(folder.string(), " drafts with a layer of its own; only models whose drafter has ",
+                 "files of its own can be given one")
+        .about("drafter");
   return ModelSource(std::move(family));
 }
 
@@ -55,9 +57,7 @@ Result<ModelSource> ModelSource::synthetic(const std::string& shape) {
     return ModelSource(qwen3_5::synthetic_source(*config));
   if (const auto config = gemma4::shape_by_name(shape))
     return ModelSource(gemma4_assistant::synthetic_source(shape, *config));
-  std::string names;
-  for (const std::string& name : shape_names()) names += (names.empty() ? "" : ", ") + name;
-  return error("no shape is called \"", shape, "\"; there are ", names);
+  return error("no shape is called \"", shape, "\"; there are ", join(shape_names(), ", "));
 }
 
 std::vector<std::string> ModelSource::shape_names() {

@@ -18,9 +18,8 @@ Result<DrafterConfig> read_drafter_config(const JsonObject& json, const std::str
   ConfigReader root(json, source);
   const std::string type = root.require_string("model_type");
   if (!root.failed() && !is_drafter_type(type))
-    root.fail("model_type",
-              cat("expected a Gemma 4 drafter (gemma4_assistant), found \"", type,
-                  "\"; --drafter-model names the folder of an \"-assistant\" repository"));
+    root.fail("model_type", cat("expected a Gemma 4 drafter (gemma4_assistant), found \"", type,
+                                "\"; drafters are in \"-assistant\" repositories"));
   DrafterConfig drafter;
   ConfigReader& text = root.child("text_config");
   int64_t shared = 0;
