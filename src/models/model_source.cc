@@ -66,4 +66,8 @@ std::vector<std::string> ModelSource::shape_names() {
   return names;
 }
 
+bool ModelSource::is_shape(const std::string& name) {
+  return qwen3_5::shape_by_name(name) || gemma4::shape_by_name(name);
+}
+
 }  // namespace slip
