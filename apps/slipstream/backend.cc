@@ -51,7 +51,9 @@ Result<bool> add_cuda(const ModelFlags& flags, Backend& backend) {
   const int device = asked.value_or(0);
   Result<std::unique_ptr<Ops>> ops = make_cuda_ops(device);
   if (!ops.ok()) {
-    if (asked) return ops.failure();
+    if (asked)
+      return error("--device cuda:", device, ": ", ops.failure().message,
+                   "; --device cpu runs without a GPU");
     if (has_gpu())
       std::fprintf(stderr, "note: the GPU of this machine is not used: %s\n",
                    ops.failure().message.c_str());

@@ -64,7 +64,7 @@ class Bench : public Verb {
         "--project", &project_, "MACHINE",
         "Also say what decoding would reach on another machine: " + projected_machine_names());
     flags_.option("--save", &save_, "FILE", "Also write the JSON result to this file");
-    flags_.footer("Shapes: " + shape_list());
+    flags_.footer("Shapes: " + join(ModelSource::shape_names(), ", "));
   }
   Flags& flags() override { return flags_; }
 
@@ -127,22 +127,14 @@ class Bench : public Verb {
   }
 
  private:
-  static std::string shape_list() {
-    std::string names;
-    for (const std::string& shape : ModelSource::shape_names())
-      names += (names.empty() ? "" : ", ") + shape;
-    return names;
-  }
-
   std::string name() const {
     if (model_.model.empty()) return "minnow";
     return synthetic_ ? model_.model : std::filesystem::path(model_.model).filename().string();
   }
 
   Result<ModelSource> open_source() {
-    const std::vector<std::string> shapes = ModelSource::shape_names();
     // A shape's name alone is enough: there are no such files to confuse it with.
-    synthetic_ |= std::find(shapes.begin(), shapes.end(), model_.model) != shapes.end();
+    synthetic_ |= ModelSource::is_shape(model_.model);
     if (synthetic_) return ModelSource::synthetic(model_.model);
     SLIP_TRY(const std::filesystem::path folder, locate_model(model_.model));
     return open_model(folder, model_);

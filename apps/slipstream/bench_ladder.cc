@@ -66,9 +66,8 @@ class BenchLadder : public Verb {
     if (shortlist_ < 0) return error("--shortlist must not be negative");
     if (acceptance_ && !(*acceptance_ >= 0 && *acceptance_ <= 1))
       return error("--simulate-acceptance is a probability from 0 to 1, not ", *acceptance_);
-    const std::vector<std::string> shapes = ModelSource::shape_names();
     // A shape's name alone is enough: there are no such files to confuse it with.
-    synthetic_ |= std::find(shapes.begin(), shapes.end(), model_.model) != shapes.end();
+    synthetic_ |= ModelSource::is_shape(model_.model);
     if (synthetic_ && !acceptance_)
       return error("random weights never accept a draft, so the ladder would measure nothing; say ",
                    "how many to accept: --simulate-acceptance 0.8");

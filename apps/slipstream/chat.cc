@@ -11,6 +11,7 @@
 #include "run_answer.h"
 #include "run_model.h"
 #include "run_stats.h"
+#include "setting_flags.h"
 
 namespace slip {
 namespace {
@@ -155,7 +156,7 @@ class Chat {
     }
     if (!made.ok()) {
       if (stopped) return note("Stopped. Up brings the question back.");
-      complain(made.failure().message);
+      complain(explain(made.failure()));
       return note("/clear starts anew; Up brings the question back.");
     }
     last_ = made.value().result;

@@ -6,6 +6,7 @@
 #include "eval.h"
 #include "eval_comparison.h"
 #include "eval_drafts.h"
+#include "eval_windows.h"
 #include "text/tokenizer.h"
 
 namespace slip {

@@ -60,16 +60,6 @@ Result<std::vector<int32_t>> read_ids(const std::string& path) {
   return std::move(lists[0]);
 }
 
-std::vector<std::span<const int32_t>> windows_of(const std::vector<std::vector<int32_t>>& lists,
-                                                 int64_t size) {
-  std::vector<std::span<const int32_t>> windows;
-  for (const std::vector<int32_t>& list : lists)
-    for (size_t begin = 0; begin + 1 < list.size(); begin += size_t(size))
-      windows.push_back(
-          std::span(list).subspan(begin, std::min(size_t(size), list.size() - begin)));
-  return windows;
-}
-
 std::string read_stdin() {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }

@@ -18,11 +18,6 @@ Result<std::vector<std::vector<int32_t>>> read_id_lists(const std::string& path)
 // Exactly one list.
 Result<std::vector<int32_t>> read_ids(const std::string& path);
 
-// The pieces, of at most `size` ids, that are evaluated from an empty state each. A piece of one id
-// predicts nothing and is left out.
-std::vector<std::span<const int32_t>> windows_of(const std::vector<std::vector<int32_t>>& lists,
-                                                 int64_t size);
-
 // All of standard input.
 std::string read_stdin();
 

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "eval.h"
 #include "eval_drafts.h"
+#include "eval_windows.h"
 #include "model_flags.h"
 #include "run_stats.h"
 #include "text/tokenizer.h"
@@ -53,14 +54,12 @@ class EvalAccept : public Verb {
           "so nothing can be drafted");
 
     const Stopwatch clock;
-    const auto progress = progress_line("window");
     Session session(*evaluation.engine);
     places_.resize(size_t(drafts_));
-    for (size_t i = 0; i < windows.size(); ++i) {
-      SLIP_TRY_STATUS(judge_drafts(session, windows[i], places_));
-      tokens_ += int64_t(windows[i].size());
-      progress(int64_t(i) + 1, int64_t(windows.size()));
-    }
+    SLIP_TRY_STATUS(for_each_window(windows, [&](std::span<const int32_t> window) {
+      tokens_ += int64_t(window.size());
+      return judge_drafts(session, window, places_);
+    }));
     if (json_) {
       print_json(clock.seconds());
     } else {

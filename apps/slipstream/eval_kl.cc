@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "eval.h"
 #include "eval_comparison.h"
+#include "eval_windows.h"
 #include "run_stats.h"
 
 namespace slip {
@@ -15,11 +16,10 @@ class EvalKl : public Verb {
  public:
   EvalKl() : flags_("eval kl", "How far a coarser cache or coarser weights move the model") {
     model_.add_to(flags_);
-    flags_.option("--ids", &ids_, "FILE", "A JSON list of token ids, or a list of such lists");
+    text_.add_to(flags_);
     flags_.option("--against", &against_, "RECIPE", "--kv-cache of the model to compare with");
     flags_.option("--reference-model", &reference_model_, "MODEL",
                   "Compare with this checkpoint; without it with the same one");
-    flags_.option("--window", &window_, "N", "Tokens per window; each starts from nothing");
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
         "The model is loaded twice: as the flags say, and as a reference with the weights as in\n"
@@ -30,36 +30,28 @@ class EvalKl : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Status settle() override {
-    if (ids_.empty()) return error("--ids is needed");
-    if (window_ < 2) return error("--window must be at least 2, not ", window_);
-    return {};
-  }
+  Status settle() override { return text_.check(); }
 
   Result<int> run() override {
-    SLIP_TRY(const std::vector<std::vector<int32_t>> lists, read_id_lists(ids_));
-    const auto windows = windows_of(lists, window_);
-    if (windows.empty()) return error(ids_, ": nothing to predict");
+    SLIP_TRY(const std::vector<std::vector<int32_t>> lists, text_.read());
     ModelFlags plain = model_;
     plain.kv_cache = against_;
     plain.head = plain.shared_experts = "keep";
     if (!reference_model_.empty()) plain.model = reference_model_;
 
     SLIP_TRY(const Backend backend, make_backend(model_));
-    SLIP_TRY(const auto reference, load_engine(backend, plain, {.context = window_}));
-    SLIP_TRY(const auto candidate, load_engine(backend, model_, {.context = window_}));
+    SLIP_TRY(const auto reference, load_engine(backend, plain, {.context = text_.window}));
+    SLIP_TRY(const auto candidate, load_engine(backend, model_, {.context = text_.window}));
     const int64_t vocabulary = candidate->model().info().vocabulary;
     if (const int64_t other = reference->model().info().vocabulary; other != vocabulary)
       return error("only models of one vocabulary can be compared: the reference has ", other,
                    " tokens, the model ", vocabulary);
 
     const Stopwatch clock;
-    const auto progress = progress_line("window");
     Comparison comparison(*reference, *candidate);
-    for (size_t i = 0; i < windows.size(); ++i) {
-      SLIP_TRY_STATUS(comparison.add_window(windows[i]));
-      progress(int64_t(i) + 1, int64_t(windows.size()));
-    }
+    SLIP_TRY_STATUS(for_each_window(
+        windows_of(lists, text_.window),
+        [&](std::span<const int32_t> window) { return comparison.add_window(window); }));
     if (json_) {
       print_json(comparison, clock.seconds());
     } else {
@@ -94,8 +86,8 @@ class EvalKl : public Verb {
 
   Flags flags_;
   ModelFlags model_;
-  std::string ids_, against_ = "f32", reference_model_;
-  int64_t window_ = 1024;
+  WindowFlags text_;
+  std::string against_ = "f32", reference_model_;
   bool json_ = false;
 };
 

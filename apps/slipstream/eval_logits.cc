@@ -9,6 +9,7 @@
 #include "eval.h"
 #include "eval_drafts.h"
 #include "eval_stats.h"
+#include "eval_windows.h"
 
 namespace slip {
 namespace {
@@ -147,39 +148,30 @@ class EvalPpl : public Verb {
  public:
   EvalPpl() : flags_("eval ppl", "Perplexity of a text") {
     model_.add_to(flags_);
-    flags_.option("--ids", &ids_, "FILE", "A JSON list of token ids, or a list of such lists");
-    flags_.option("--window", &window_, "N", "Tokens per window; each starts from nothing");
+    text_.add_to(flags_);
     flags_.flag("--json", &json_, "Print a JSON object");
   }
   Flags& flags() override { return flags_; }
 
-  Status settle() override {
-    if (ids_.empty()) return error("--ids is needed");
-    if (window_ < 2) return error("--window must be at least 2, not ", window_);
-    return {};
-  }
+  Status settle() override { return text_.check(); }
 
   Result<int> run() override {
-    SLIP_TRY(const std::vector<std::vector<int32_t>> lists, read_id_lists(ids_));
-    const auto windows = windows_of(lists, window_);
-    if (windows.empty()) return error(ids_, ": nothing to predict");
-    SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, {.context = window_}));
+    SLIP_TRY(const std::vector<std::vector<int32_t>> lists, text_.read());
+    SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, {.context = text_.window}));
     double total = 0;
     int64_t tokens = 0;
     const Stopwatch clock;
-    const auto progress = progress_line("window");
     Session session(*evaluation.engine);
-    for (size_t i = 0; i < windows.size(); ++i) {
-      const std::span<const int32_t> ids = windows[i];
+    const auto evaluate = [&](std::span<const int32_t> ids) {
       session.clear();
-      SLIP_TRY_STATUS(session.feed_each(
+      return session.feed_each(
           ids, [&](int64_t position, std::span<float> logits, std::span<const float>) {
             if (size_t(position) + 1 >= ids.size()) return;
             total += Distribution(logits).negative_log_likelihood(ids[size_t(position) + 1]);
             ++tokens;
-          }));
-      progress(int64_t(i) + 1, int64_t(windows.size()));
-    }
+          });
+    };
+    SLIP_TRY_STATUS(for_each_window(windows_of(lists, text_.window), evaluate));
     const double mean = total / double(tokens);
     if (json_) {
       const JsonObject report{{"nll", mean},
@@ -197,8 +189,7 @@ class EvalPpl : public Verb {
  private:
   Flags flags_;
   ModelFlags model_;
-  std::string ids_;
-  int64_t window_ = 1024;
+  WindowFlags text_;
   bool json_ = false;
 };
 

@@ -61,10 +61,8 @@ void Flags::option(const std::string& names, std::vector<std::string>* into,
 }
 void Flags::choice(const std::string& names, std::string* into,
                    const std::vector<std::string>& values, const std::string& help) {
-  std::string list;
-  for (const std::string& value : values) list += (list.empty() ? "" : "|") + value;
   parser_->app.add_option(names, *into, help)
-      ->type_name(list)
+      ->type_name(join(values, "|"))
       ->check(CLI::IsMember(values).description(""));
 }
 void Flags::positional(const std::string& name, std::string* into, const std::string& help) {

@@ -1,5 +1,4 @@
 // inspect: what a checkpoint holds and needs.
-#include <algorithm>
 #include <cstdio>
 
 #include "backend.h"
@@ -28,10 +27,9 @@ class Inspect : public Verb {
     request.name = model_.empty() ? model_flag_ : model_;
     if (request.name.empty()) request.name = "minnow";
     SLIP_TRY(const std::optional<KvRecipe> kv, kv_choice(kv_cache_));
-    const std::vector<std::string> shapes = ModelSource::shape_names();
     std::error_code ignored;
-    const bool shape = std::find(shapes.begin(), shapes.end(), request.name) != shapes.end() &&
-                       !std::filesystem::exists(request.name, ignored);
+    const bool shape =
+        ModelSource::is_shape(request.name) && !std::filesystem::exists(request.name, ignored);
     if (!shape) {
       SLIP_TRY(request.folder, locate_model(request.name));
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "setting_flags.h"
 #include "verb.h"
 #include "version.h"
 
@@ -93,7 +94,7 @@ int main_result(int argc, char** argv) {
   }
   const Result<int> status = verb->run();
   if (!status.ok()) {
-    std::fprintf(stderr, "slipstream %s: %s\n", name.c_str(), status.failure().message.c_str());
+    std::fprintf(stderr, "slipstream %s: %s\n", name.c_str(), explain(status.failure()).c_str());
     return 1;
   }
   return status.value();

@@ -1,7 +1,5 @@
 #include "model_flags.h"
 
-#include <algorithm>
-
 #include "checkpoint/model_location.h"
 #include "environment.h"
 
@@ -84,9 +82,7 @@ Result<ModelSource> open_model(const std::filesystem::path& folder, const ModelF
 }
 
 Result<ModelSource> open_model_or_shape(const ModelFlags& flags) {
-  const std::vector<std::string> shapes = ModelSource::shape_names();
-  if (std::find(shapes.begin(), shapes.end(), flags.model) != shapes.end())
-    return ModelSource::synthetic(flags.model);
+  if (ModelSource::is_shape(flags.model)) return ModelSource::synthetic(flags.model);
   SLIP_TRY(const std::filesystem::path folder, locate_model(flags.model));
   return open_model(folder, flags);
 }

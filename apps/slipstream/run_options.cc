@@ -19,11 +19,6 @@ bool looks_like_repository(const std::string& word) {
          word.back() != '/' && std::all_of(word.begin(), word.end(), allowed);
 }
 
-bool is_shape(const std::string& word) {
-  const std::vector<std::string> names = ModelSource::shape_names();
-  return std::find(names.begin(), names.end(), word) != names.end();
-}
-
 }  // namespace
 
 void RunOptions::add_to(Flags& flags) {
@@ -60,7 +55,8 @@ bool names_a_model(const std::string& word) {
   if (word.empty() || word == "minnow") return true;
   if (word[0] == '/' || word[0] == '.' || word[0] == '~') return true;
   std::error_code ignored;
-  return looks_like_repository(word) || is_shape(word) || std::filesystem::exists(word, ignored);
+  return looks_like_repository(word) || ModelSource::is_shape(word) ||
+         std::filesystem::exists(word, ignored);
 }
 
 Status RunOptions::settle() {
@@ -86,7 +82,7 @@ Status RunOptions::settle() {
   if (hide_thinking && show_thinking)
     return error("--hide-thinking and --show-thinking exclude each other");
   SLIP_TRY_STATUS(speculation.check());
-  if (is_shape(model.model))
+  if (ModelSource::is_shape(model.model))
     return error("\"", model.model,
                  "\" is the name of a shape, which has no weights; bench and "
                  "inspect take it, run needs a folder");

@@ -15,9 +15,13 @@ namespace slip {
 // A message for a person: what was expected, what was found, what to do.
 struct Error {
   std::string message;
+  // What the caller could set to another value ("context"), or null. Only a program knows how its
+  // users set it, so the message does not say.
+  const char* setting = nullptr;
 
   // "outer: inner", for callers that know which file or request the failure belongs to.
-  Error in(const std::string& context) && { return Error{context + ": " + message}; }
+  Error in(const std::string& context) && { return Error{context + ": " + message, setting}; }
+  Error about(const char* what) && { return Error{std::move(message), what}; }
 };
 
 template <class... Parts>

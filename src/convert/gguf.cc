@@ -32,8 +32,8 @@ struct Exported {
 Result<Exported> open_shape(const std::string& shape) {
   const std::optional<qwen3_5::Config> config = qwen3_5::shape_by_name(shape);
   if (!config)
-    return error("there is no shape \"", shape, "\" of the Qwen3.5 family; see slipstream bench ",
-                 "--help");
+    return error("there is no shape \"", shape, "\" of the Qwen3.5 family; there are ",
+                 join(qwen3_5::shape_names(), ", "));
   Exported model{.config = *config, .name = shape};
   model.source = std::make_unique<SyntheticSource>(autoround_format);
   model.has_mtp = config->mtp_layers > 0;

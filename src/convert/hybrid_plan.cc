@@ -58,7 +58,7 @@ const char* name_of(LeftBecause reason) {
     case LeftBecause::fp8_already: return "FP8 already";
     case LeftBecause::plain_in_both: return "not quantized in the FP8 checkpoint either";
     case LeftBecause::absent_in_fp8: return "not in the FP8 checkpoint";
-    case LeftBecause::not_chosen: return "could be FP8, but --replace does not name the class";
+    case LeftBecause::not_chosen: return "could be FP8, but its class was not chosen";
   }
   unreachable("LeftBecause");
 }

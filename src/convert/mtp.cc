@@ -93,7 +93,8 @@ Result<MtpResult> add_mtp(const MtpRequest& request) {
   if (!mtp_tensors(to).empty()) return register_tensors(to, listed, request);
   if (!request.from)
     return error(request.to.string(),
-                 ": holds no MTP tensors (mtp.*); name a checkpoint that has them with --from");
+                 ": holds no MTP tensors (mtp.*), and no checkpoint that has them was named")
+        .about("source of MTP tensors");
   SLIP_TRY(const Checkpoint from, Checkpoint::open(*request.from));
   const std::vector<const StoredTensor*> found = mtp_tensors(from);
   if (found.empty()) return error(request.from->string(), ": holds no MTP tensors (mtp.*) either");

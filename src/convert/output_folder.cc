@@ -105,8 +105,8 @@ Result<OutputFolder> OutputFolder::open(const fs::path& target, std::string_view
   std::error_code code;
   if (fs::symlink_status(folder.target_, code).type() != fs::file_type::not_found)
     return error(folder.target_.string(),
-                 ": is there already and is not what this command makes; remove it, or give "
-                 "another --out");
+                 ": is there already and is not what this command makes; remove it, or "
+                 "choose another folder");
   folder.hidden_ =
       folder.target_.parent_path() / cat(".", folder.target_.filename().string(), ".partial");
   fs::create_directories(folder.hidden_, code);
@@ -146,7 +146,7 @@ Status OutputFolder::check_room(const std::map<std::string, uint64_t>& files) co
   SLIP_TRY(const uint64_t there, free_disk_bytes(hidden_));
   if (needed > there)
     return error(target_.string(), ": needs ", needed, " more bytes of disk, ", there,
-                 " are free; make room, or give another --out");
+                 " are free; make room, or choose another folder");
   return {};
 }
 

@@ -57,14 +57,14 @@ void BatchDrafting::follow(const Job& job, const View& hidden, std::span<const i
   drafter_.follow(*job.sequence, hidden, ids, pays ? KeepUp::always : KeepUp::if_free);
 }
 
-void BatchDrafting::keep_curious(std::vector<Walk>& walks, size_t jobs, Beside beside) {
+void BatchDrafting::keep_curious(size_t jobs, Beside beside) {
   const bool patient =
       jobs >= kCrowd && current_->idle() && ++crowd_occasions_ % kCrowdPatience != 0;
   // Times of steps with prompts are not believed, so they teach nothing.
-  if (patient || beside == Beside::prompts) return walks.clear();
-  std::ranges::sort(walks, {},
+  if (patient || beside == Beside::prompts) return walks_.clear();
+  std::ranges::sort(walks_, {},
                     [&](const Walk& walk) { return drafter_.outstanding(*walk.job->sequence); });
-  walks.resize(std::min(walks.size(), (jobs + kCuriousShare - 1) / kCuriousShare));
+  walks_.resize(std::min(walks_.size(), (jobs + kCuriousShare - 1) / kCuriousShare));
 }
 
 void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> limits, int64_t rows,
@@ -73,7 +73,7 @@ void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> l
   outcome_ = {};
   possible_ = false;
   current_ = &costs_for(jobs.size());
-  std::vector<Walk> walks;
+  walks_.clear();
   for (size_t i = 0; i < jobs.size(); ++i) {
     Job& job = *jobs[i];
     job.drafts.clear();
@@ -83,32 +83,32 @@ void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> l
     possible_ = true;
     if (!wants_another(walk)) continue;
     if (job.request.constraint) walk.ahead = job.request.constraint->clone();
-    walks.push_back(std::move(walk));
+    walks_.push_back(std::move(walk));
   }
-  if (!always_ && current_->curious()) keep_curious(walks, jobs.size(), beside);
-  std::vector<BatchDrafter::Question> questions;
-  for (bool first = true; !walks.empty() && rows > 0; first = false) {
+  if (!always_ && current_->curious()) keep_curious(jobs.size(), beside);
+  for (bool first = true; !walks_.empty() && rows > 0; first = false) {
     const int64_t most = std::min(rows, drafter_.max_questions());
-    if (int64_t(walks.size()) > most) walks.resize(size_t(most));
-    questions.clear();
-    for (Walk& walk : walks)
-      questions.push_back({.sequence = *walk.job->sequence,
-                           .id = first ? walk.job->tokens.back() : walk.job->drafts.back(),
-                           .before = walk.question});
+    if (int64_t(walks_.size()) > most) walks_.resize(size_t(most));
+    questions_.clear();
+    for (Walk& walk : walks_)
+      questions_.push_back({.sequence = *walk.job->sequence,
+                            .id = first ? walk.job->tokens.back() : walk.job->drafts.back(),
+                            .before = walk.question});
     if (first) {
-      drafter_.first_round(questions);
+      drafter_.first_round(questions_);
     } else {
-      drafter_.next_round(questions);
+      drafter_.next_round(questions_);
     }
-    std::vector<Walk> going_on;
-    for (size_t i = 0; i < walks.size(); ++i) {
-      if (!take(walks[i], drafter_.logits(int64_t(i)))) continue;
+    for (size_t i = 0; i < walks_.size(); ++i) {
+      if (!take(walks_[i], drafter_.logits(int64_t(i)))) continue;
       --rows;
-      walks[i].question = int64_t(i);
-      if (wants_another(walks[i])) going_on.push_back(std::move(walks[i]));
+      walks_[i].question = int64_t(i);
+      if (wants_another(walks_[i])) going_on_.push_back(std::move(walks_[i]));
     }
-    walks = std::move(going_on);
+    walks_.swap(going_on_);
+    going_on_.clear();
   }
+  walks_.clear();
   outcome_.draft_seconds = clock.seconds();
 }
 

@@ -40,8 +40,8 @@ class BatchDrafting {
     int64_t question = 0;               // of the last round
   };
   bool wants_another(const Walk& walk) const;
-  // Those of `walks` that are made only to learn what they cost.
-  void keep_curious(std::vector<Walk>& walks, size_t jobs, Beside beside);
+  // Leaves those walks that are made only to learn what they cost.
+  void keep_curious(size_t jobs, Beside beside);
   // Takes the drafter's answer; false when the job has enough.
   bool take(Walk& walk, const LogitRow& logits);
 
@@ -56,6 +56,10 @@ class BatchDrafting {
   bool possible_ = false;                        // somebody could have drafted in it
   DraftOutcome outcome_;
   int64_t crowd_occasions_ = 0;  // for a crowd to be curious
+
+  // Of one draft(); they keep their memory for the next.
+  std::vector<Walk> walks_, going_on_;
+  std::vector<BatchDrafter::Question> questions_;
 };
 
 }  // namespace slip

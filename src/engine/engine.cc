@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/batch_drafter.h"
+#include "engine/sampling.h"
 
 namespace slip {
 namespace {
@@ -68,6 +69,12 @@ Result<MemoryPlan> plan_settled(const ModelSource& source, const EngineOptions& 
   model.activation_bytes += step_buffer_bytes(info, options);
   MemoryRequest request = options.memory;
   if (request.sequences != 1) request.bytes_per_running = Logits::bytes(1, info.vocabulary);
+  if (ops.memory().on_host() || ops.memory().is_taken_from_host()) {
+    const uint64_t sampler = Sampler::most_bytes(info.vocabulary);
+    request.bytes_per_running += sampler;
+    // The request that starts next has one already.
+    if (request.sequences != 1) model.activation_bytes += sampler;
+  }
   if (drafts(info, options)) {
     const BatchDrafter::Bytes drafter = BatchDrafter::bytes(info, options.max_rows);
     model.activation_bytes += drafter.fixed;

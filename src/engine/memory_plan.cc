@@ -76,24 +76,28 @@ Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& requ
   plan.state = cost.bytes_per_sequence;
 
   const uint64_t fixed = plan.weights + plan.activations + plan.state;
-  const char* source = request.budget ? "--memory allows " : "the machine has free ";
+  const char* source = request.budget ? "the budget allows " : "the machine has free ";
+  const char* setting = request.budget ? "memory budget" : nullptr;
   if (fixed + cost.bytes_per_page > plan.budget)
     return error("the model needs ", describe_bytes(fixed + cost.bytes_per_page), " (weights ",
                  describe_bytes(plan.weights), "), ", source, describe_bytes(plan.budget),
-                 "; take a smaller model or quantisation");
+                 "; take a smaller model or quantisation")
+        .about(setting);
   const int64_t affordable = cost.bytes_per_page == 0
                                  ? whole_pages(plan.max_context)
                                  : int64_t((plan.budget - fixed) / cost.bytes_per_page) * kPageLen;
   if (request.context) {
     if (*request.context > plan.max_context)
-      return error("--ctx ", *request.context, " exceeds what the model was made for (",
-                   plan.max_context, ")");
+      return error("a context of ", *request.context, " exceeds what the model was made for (",
+                   plan.max_context, ")")
+          .about("context");
     if (whole_pages(*request.context) > affordable)
-      return error("--ctx ", *request.context, " needs ",
+      return error("a context of ", *request.context, " needs ",
                    describe_bytes(fixed + uint64_t(whole_pages(*request.context) / kPageLen) *
                                               cost.bytes_per_page),
                    ", ", source, describe_bytes(plan.budget), "; up to ", affordable,
-                   " positions fit");
+                   " positions fit")
+          .about("context");
     plan.context = *request.context;
   } else {
     plan.context = std::min({kDefaultContext, plan.max_context, affordable});
@@ -108,7 +112,8 @@ Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& requ
   plan.kv = uint64_t(plan.pages) * cost.bytes_per_page;
   if (plan.total() > plan.budget)
     return error(plan.sequences, " sequences at once need ", describe_bytes(plan.total()), ", ",
-                 source, describe_bytes(plan.budget), "; allow fewer");
+                 source, describe_bytes(plan.budget), "; allow fewer")
+        .about(setting);
   return plan;
 }
 

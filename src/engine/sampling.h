@@ -44,6 +44,11 @@ class Sampler {
   // Tokens from `usable` on (padding of the vocabulary) are never chosen.
   Sampler(const SamplingOptions& options, int64_t vocabulary, int64_t usable);
 
+  // What one takes at the most, whatever its options.
+  static uint64_t most_bytes(int64_t vocabulary) {
+    return uint64_t(vocabulary) * (sizeof(uint8_t) + 2 * sizeof(int32_t) + sizeof(Candidate));
+  }
+
   void see_prompt(std::span<const int32_t> ids);
 
   // Chooses from `logits` [vocabulary], which it may change, and remembers the choice.

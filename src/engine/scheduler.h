@@ -50,6 +50,15 @@ class Scheduler {
     int64_t outputs;
   };
 
+  // Lists of one step, which keep their memory for the next.
+  struct StepLists {
+    std::vector<Job*> decoding, prompting;
+    std::vector<int64_t> draft_limits;  // of those that decode
+    std::vector<int64_t> accepted;      // drafts of those: before the step, then in it
+    std::vector<Part> prompts, decodes, all;
+    std::vector<int32_t> ids;  // of one part
+  };
+
   // scheduler.cc: who takes part.
   void end_cancelled();
   void forget_ended();
@@ -66,7 +75,7 @@ class Scheduler {
 
   // scheduler_step.cc: what is computed.
   void compute();
-  std::vector<Part> prompt_parts(int64_t rows);
+  std::span<const Part> prompt_parts(int64_t rows);
   void draft(std::span<Job* const> jobs);
   void run_pass(std::span<const Part> parts);
   // Each prompt by itself, and decode rows in groups that the backend computes exactly.
@@ -91,6 +100,7 @@ class Scheduler {
   uint64_t turns_ = 0;                        // of prompts, so far
   bool writes_later_ = false;                 // alternates from step to step
   ServiceStats counts_;
+  StepLists lists_;
 };
 
 }  // namespace slip

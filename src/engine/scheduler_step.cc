@@ -15,13 +15,15 @@ void Scheduler::compute() {
   const Stopwatch clock;
   ++counts_.steps;
   writes_later_ = !writes_later_;
-  std::vector<Job*> decoding;
+  std::vector<Job*>& decoding = lists_.decoding;
+  decoding.clear();
   for (const auto& job : running_)
     if (job->decodes()) decoding.push_back(job.get());
   draft(decoding);
   const double draft_seconds = clock.seconds();
 
-  std::vector<Part> decodes;
+  std::vector<Part>& decodes = lists_.decodes;
+  decodes.clear();
   int64_t decode_rows = 0;
   for (Job* job : decoding) {
     const auto rows = 1 + int64_t(job->drafts.size());
@@ -29,19 +31,20 @@ void Scheduler::compute() {
     decode_rows += rows;
   }
   const int64_t most = engine_.max_rows() - decode_rows;
-  const std::vector<Part> prompts =
+  const std::span<const Part> prompts =
       prompt_parts(decoding.empty() ? most : std::min(most, budget_.rows()));
   int64_t prompt_rows = 0;
   for (const Part& part : prompts) prompt_rows += part.certain;
 
-  std::vector<int64_t> before;  // accepted drafts
-  for (const Job* job : decoding) before.push_back(job->summary.drafts.accepted);
+  std::vector<int64_t>& accepted = lists_.accepted;
+  accepted.clear();
+  for (const Job* job : decoding) accepted.push_back(job->summary.drafts.accepted);
   if (cuts_matter()) {
     run_apart(prompts, decodes);
   } else {
-    std::vector<Part> parts = prompts;
-    parts.insert(parts.end(), decodes.begin(), decodes.end());
-    run_pass(parts);
+    lists_.all.assign(prompts.begin(), prompts.end());
+    lists_.all.insert(lists_.all.end(), decodes.begin(), decodes.end());
+    run_pass(lists_.all);
   }
 
   const double seconds = clock.seconds();
@@ -53,17 +56,17 @@ void Scheduler::compute() {
         decoding.empty() ? ChunkBudget::Beside::nobody : ChunkBudget::Beside::others);
   }
   if (!drafting_ || decoding.empty()) return;
-  std::vector<int64_t> right;
   for (size_t i = 0; i < decoding.size(); ++i)
-    right.push_back(decoding[i]->summary.drafts.accepted - before[i]);
-  drafting_->end_step(decoding, right,
+    accepted[i] = decoding[i]->summary.drafts.accepted - accepted[i];
+  drafting_->end_step(decoding, accepted,
                       prompt_rows == 0 ? std::optional(seconds - draft_seconds) : std::nullopt);
 }
 
 void Scheduler::draft(std::span<Job* const> jobs) {
   for (Job* job : jobs) job->drafts.clear();
   if (!drafting_ || jobs.empty()) return;
-  std::vector<int64_t> limits;
+  std::vector<int64_t>& limits = lists_.draft_limits;
+  limits.clear();
   for (const Job* job : jobs) {
     int64_t most = std::min(
         drafting_->most(),
@@ -77,17 +80,19 @@ void Scheduler::draft(std::span<Job* const> jobs) {
                    running_.size() > jobs.size() ? Beside::prompts : Beside::nothing);
 }
 
-std::vector<Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
-  std::vector<Job*> prompts;
+std::span<const Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
+  std::vector<Job*>& prompting = lists_.prompting;
+  prompting.clear();
   for (const auto& job : running_)
-    if (!job->decodes()) prompts.push_back(job.get());
+    if (!job->decodes()) prompting.push_back(job.get());
   // Whose turn is longest ago comes first. Newcomers line up behind the others, or a stream of them
   // would keep a long prompt waiting forever.
-  std::ranges::sort(prompts, {}, &Job::turn);
+  std::ranges::sort(prompting, {}, &Job::turn);
 
-  std::vector<Part> parts;
+  std::vector<Part>& parts = lists_.prompts;
+  parts.clear();
   std::optional<Part> last;
-  for (Job* job : prompts) {
+  for (Job* job : prompting) {
     if (rows <= 0) break;
     Part part{.job = job, .certain = job->next_cut() - job->computed, .outputs = 0};
     if (!cuts_matter()) {
@@ -132,7 +137,7 @@ void Scheduler::run_pass(std::span<const Part> parts) {
   // next row is computed. Where states come from memory, that saves every second way back.
   const bool write_later = writes_later_ && drafting_ && engine_.backend_memory().on_host() &&
                            parts.size() >= kManyStates;
-  std::vector<int32_t> ids;
+  std::vector<int32_t>& ids = lists_.ids;
   for (const Part& part : parts) {
     const Job& job = *part.job;
     const auto certain = std::span(job.tokens).subspan(size_t(job.computed), size_t(part.certain));

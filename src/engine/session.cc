@@ -39,7 +39,8 @@ Status Session::check_ids(std::span<const int32_t> ids, int64_t before) const {
   const int64_t length = before + int64_t(ids.size());
   if (length > engine_.context())
     return error("the text has ", length, " tokens, the context holds ", engine_.context(),
-                 "; raise --ctx (the model takes up to ", engine_.memory().max_context, ")");
+                 "; the model takes up to ", engine_.memory().max_context)
+        .about("context");
   return {};
 }
 

@@ -48,7 +48,7 @@ Result<std::vector<RemoteFile>> choose_files(const std::vector<RemoteFile>& all,
     return error(pickle, " is a pickle file, which can run code when it is opened; slipstream ",
                  "never fetches those");
   if (chosen.empty() && !choice.include.empty())
-    return error("no file of the repository matches --include");
+    return error("no file of the repository matches ", join(choice.include, ", "));
   if (chosen.empty())
     return error("the repository has no *.safetensors, *.json or tokenizer files for us");
   return chosen;

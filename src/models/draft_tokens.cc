@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
+#include <tuple>
 
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/json_files.h"
+#include "checkpoint/json_visitor.h"
 
 namespace slip {
 namespace {
@@ -36,22 +38,58 @@ Result<std::vector<int32_t>> read_ranking(const fs::path& path, int64_t vocabula
   return ids;
 }
 
+// The ids in the list "added_tokens". The walk ends with that list: the vocabulary and the merges,
+// megabytes which only the tokenizer needs, come behind it.
+class AddedTokenIds : public JsonVisitor {
+ public:
+  explicit AddedTokenIds(int64_t vocabulary) : vocabulary_(vocabulary) {}
+
+  Status begin_object() override { return enter(); }
+  Status end_object() override { return leave(); }
+  Status begin_list() override { return enter(); }
+  Status end_list() override { return leave(); }
+  Status key(std::string_view name) override {
+    if (depth_ == 1) in_list_ = name == "added_tokens";
+    id_is_next_ = in_list_ && depth_ == 3 && name == "id";
+    return {};
+  }
+  Status scalar(const JsonScalar& value) override {
+    const auto* id = std::get_if<int64_t>(&value);
+    // A tokenizer may name tokens that the model has no row for.
+    if (id_is_next_ && id && *id >= 0 && *id < vocabulary_) ids.push_back(int32_t(*id));
+    id_is_next_ = false;
+    return {};
+  }
+
+  std::vector<int32_t> ids;
+
+ private:
+  Status enter() {
+    ++depth_;
+    id_is_next_ = false;
+    return {};
+  }
+  Status leave() {
+    if (--depth_ == 1 && in_list_) return error("all added tokens are known");
+    return {};
+  }
+
+  int64_t vocabulary_;
+  int depth_ = 0;  // 1: in the file's object, 2: in the list, 3: in a token
+  bool in_list_ = false, id_is_next_ = false;
+};
+
 // In the order of the file, which lists the ends of texts and turns first. Whoever loads the
 // tokenizer says what is wrong with it; here it is only asked for advice.
 std::vector<int32_t> added_tokens(const fs::path& folder, int64_t vocabulary) {
-  std::vector<int32_t> ids;
-  const Result<JsonObject> json = read_json_object(folder / "tokenizer.json");
-  if (!json.ok()) return ids;
-  const Json* added = json.value().if_contains("added_tokens");
-  if (!added || !added->is_array()) return ids;
-  for (const Json& token : added->get_array()) {
-    const Json* id = token.is_object() ? token.get_object().if_contains("id") : nullptr;
-    if (!id) continue;
-    // A tokenizer may name tokens that the model has no row for.
-    if (const Result<int32_t> found = token_id(*id, vocabulary, folder); found.ok())
-      ids.push_back(found.value());
-  }
-  return ids;
+  AddedTokenIds tokens(vocabulary);
+  const fs::path path = folder / "tokenizer.json";
+  const Result<MappedFile> file = MappedFile::open(path);
+  if (!file.ok()) return {};
+  const std::span<const std::byte> bytes = file.value().bytes();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::ignore = visit_json(text, path.string(), tokens);
+  return tokens.ids;
 }
 
 }  // namespace

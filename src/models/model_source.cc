@@ -1,7 +1,10 @@
 #include "models/model_source.h"
 
 #include "checkpoint/config_reader.h"
+#include "models/gemma4/shapes.h"
 #include "models/gemma4/source.h"
+#include "models/gemma4_assistant/config.h"
+#include "models/gemma4_assistant/source.h"
 #include "models/qwen3_5/shapes.h"
 #include "models/qwen3_5/source.h"
 
@@ -26,9 +29,15 @@ std::string text_model_type(const JsonObject& config) {
 Result<ModelSource> ModelSource::open(const std::filesystem::path& folder,
                                       const std::filesystem::path& drafter) {
   SLIP_TRY(const JsonObject config, read_config_json(folder));
+  if (gemma4_assistant::is_drafter(config))
+    return error(folder.string(), ": this is a drafter, which runs beside its model: open that ",
+                 "one, with this folder as its drafter")
+        .about("drafter");
   const std::string type = text_model_type(config);
   if (gemma4::handles_model_type(type)) {
-    SLIP_TRY(std::unique_ptr<FamilySource> family, gemma4::open_source(config, folder, drafter));
+    SLIP_TRY(std::unique_ptr<gemma4::Source> model, gemma4::Source::open(config, folder));
+    SLIP_TRY(std::unique_ptr<FamilySource> family,
+             gemma4_assistant::with_drafter(std::move(model), folder, drafter));
     return ModelSource(std::move(family));
   }
   if (!type.empty() && !qwen3_5::handles_model_type(type))
@@ -37,25 +46,28 @@ Result<ModelSource> ModelSource::open(const std::filesystem::path& folder,
                  "gemma4_unified)");
   SLIP_TRY(std::unique_ptr<FamilySource> family, qwen3_5::open_source(config, folder));
   if (!drafter.empty())
-    return error(folder.string(), " drafts with a layer of its own; --drafter-model is for models ",
-                 "whose drafter has files of its own");
+    return error(folder.string(), " drafts with a layer of its own; only models whose drafter has ",
+                 "files of its own can be given one")
+        .about("drafter");
   return ModelSource(std::move(family));
 }
 
 Result<ModelSource> ModelSource::synthetic(const std::string& shape) {
   if (const auto config = qwen3_5::shape_by_name(shape))
     return ModelSource(qwen3_5::synthetic_source(*config));
-  if (const auto shapes = gemma4::shape_by_name(shape))
-    return ModelSource(gemma4::synthetic_source(*shapes));
-  std::string names;
-  for (const std::string& name : shape_names()) names += (names.empty() ? "" : ", ") + name;
-  return error("no shape is called \"", shape, "\"; there are ", names);
+  if (const auto config = gemma4::shape_by_name(shape))
+    return ModelSource(gemma4_assistant::synthetic_source(shape, *config));
+  return error("no shape is called \"", shape, "\"; there are ", join(shape_names(), ", "));
 }
 
 std::vector<std::string> ModelSource::shape_names() {
   std::vector<std::string> names = qwen3_5::shape_names();
   for (std::string& name : gemma4::shape_names()) names.push_back(std::move(name));
   return names;
+}
+
+bool ModelSource::is_shape(const std::string& name) {
+  return qwen3_5::shape_by_name(name) || gemma4::shape_by_name(name);
 }
 
 }  // namespace slip

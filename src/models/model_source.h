@@ -21,6 +21,7 @@ class ModelSource {
   // Random weights of a published shape ("qwen3.5-35b-a3b").
   static Result<ModelSource> synthetic(const std::string& shape);
   static std::vector<std::string> shape_names();
+  static bool is_shape(const std::string& name);
 
   // Whether the files hold all that drafting needs.
   bool can_draft() const { return family_->can_draft(); }

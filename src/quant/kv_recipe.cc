@@ -72,9 +72,8 @@ Result<KvRecipe> parse_kv_recipe(std::string_view name) {
       if (coded_name(keys, values) == name) return KvRecipe{keys, values};
   for (const Alias& alias : kAliases)
     if (alias.name == name) return alias.recipe;
-  std::string known;
-  for (const std::string& each : kv_recipe_names()) known += (known.empty() ? "" : ", ") + each;
-  return error("no cache recipe is called \"", name, "\"; there are ", known);
+  return error("no cache recipe is called \"", name, "\"; there are ",
+               join(kv_recipe_names(), ", "));
 }
 
 std::vector<std::string> kv_recipe_names() {

@@ -88,13 +88,13 @@ Admission HttpGate::admit(HttpRequest& request) const {
   if (!host.empty() && !is_our_host(host))
     return {.answer = refusal(request, 421, "invalid_request_error",
                               cat("this server does not answer for the host ", host,
-                                  "; --allowed-host permits it"))};
+                                  ", which is not among its allowed hosts"))};
   Admission admission;
   if (!origin.empty()) {
     if (!is_welcome_origin(origin, host))
       return {.answer = refusal(request, 403, "permission_error",
                                 cat("pages of ", origin,
-                                    " may not use this server; --allowed-origin permits it"))};
+                                    " may not use this server: not one of its allowed origins"))};
     admission.headers = {{"Access-Control-Allow-Origin", std::string(origin)},
                          {"Access-Control-Expose-Headers", "x-request-id"},
                          {"Vary", "Origin"}};

@@ -87,12 +87,18 @@ Evaluator::Flow Evaluator::execute(const Set& node, Scope& scope) {
   return Flow::normal;
 }
 
+template <class Block>
+Value Evaluator::capture_filtered(const Block& block, Scope& scope, Flow& flow) {
+  Value value = capture(block.body, scope, flow);
+  if (flow != Flow::normal) return value;
+  for (const FilterCall& filter : block.filters) value = apply_filter(filter, value, scope);
+  return value;
+}
+
 Evaluator::Flow Evaluator::execute(const SetBlock& node, Scope& scope) {
   Flow flow = Flow::normal;
-  Value value = capture(node.body, scope, flow);
-  if (flow != Flow::normal) return flow;
-  for (const FilterCall& filter : node.filters) value = apply_filter(filter, value, scope);
-  assign(node.target, value, scope);
+  const Value value = capture_filtered(node, scope, flow);
+  if (flow == Flow::normal) assign(node.target, value, scope);
   return flow;
 }
 
@@ -104,10 +110,8 @@ Evaluator::Flow Evaluator::execute(const MacroDefinition& node, Scope& scope) {
 
 Evaluator::Flow Evaluator::execute(const FilterBlock& node, Scope& scope) {
   Flow flow = Flow::normal;
-  Value value = capture(node.body, scope, flow);
-  if (flow != Flow::normal) return flow;
-  for (const FilterCall& filter : node.filters) value = apply_filter(filter, value, scope);
-  emit(to_text(heap_, value));
+  const Value value = capture_filtered(node, scope, flow);
+  if (flow == Flow::normal) emit(to_text(heap_, value));
   return flow;
 }
 

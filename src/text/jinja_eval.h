@@ -55,6 +55,9 @@ class Evaluator {
   void emit(std::string_view text);
   // The text that a body prints, in a scope of its own.
   Value capture(const Body& body, Scope& scope, Flow& flow);
+  // The same of a block with filters.
+  template <class Block>
+  Value capture_filtered(const Block& block, Scope& scope, Flow& flow);
 
   Value evaluate(const Expr& expr, Scope& scope);
   Value evaluate(const Constant& node, Scope& scope);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "eval.h"
+#include "eval_windows.h"
 
 namespace slip {
 namespace {

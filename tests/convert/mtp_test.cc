@@ -26,7 +26,7 @@ TEST(ConvertMtp, CopiesFromAnotherCheckpoint) {
   const TempFolder temp;
   const fs::path to = copy_model(minnow_folder(), temp, "minnow");
   fs::remove(to / kMtpFile);
-  expect_error(add_mtp({.from = {}, .to = to}), {"minnow", "no MTP tensors", "--from"});
+  expect_error(add_mtp({.from = {}, .to = to}), {"minnow", "no MTP tensors", "no checkpoint"});
   EXPECT_EQ(add_mtp({.from = minnow_folder(), .to = to, .dry_run = true}).value().done,
             MtpResult::Done::copied);
   EXPECT_FALSE(fs::exists(to / kMtpFile));

@@ -216,10 +216,11 @@ TEST(Run, FailuresExitWithOneAndSayWhatToDo) {
   EXPECT_THAT(folder.err, HasSubstr("/no/such/folder"));
   const Finished context = run({"run", "--prompt", "Hi", "-c", "1M"});
   EXPECT_EQ(context.status, 1);
-  EXPECT_THAT(context.err, HasSubstr("--ctx"));
+  EXPECT_THAT(context.err, HasSubstr("--ctx sets the context"));
   const Finished memory = run({"run", "--prompt", "Hi", "--memory", "10MB"});
   EXPECT_EQ(memory.status, 1);
-  EXPECT_THAT(memory.err, HasSubstr("--memory allows 10.0 MB"));
+  EXPECT_THAT(memory.err, HasSubstr("the budget allows 10.0 MB"));
+  EXPECT_THAT(memory.err, HasSubstr("--memory sets the memory budget"));
   const TemporaryFolder files;
   const Finished ids = run({"run", "--ids", files.write("ids.json", "[99999999]"), "-n", "1"});
   EXPECT_EQ(ids.status, 1);

@@ -45,7 +45,7 @@ TEST(MemoryPlan, DividesTheBudget) {
 
 TEST(MemoryPlan, ABudgetTooSmallForTheModelSaysWhatItNeeds) {
   expect_error(plan_memory(model_plan(), {.budget = kFixed + kPage - 1}, 1u << 30),
-               {"needs 119.0 MB", "weights 100.0 MB", "--memory allows 119.0 MB"});
+               {"needs 119.0 MB", "weights 100.0 MB", "the budget allows 119.0 MB"});
   expect_error(plan_memory(model_plan(), {.budget = 50 * kMb}, 1u << 30), {"allows 50.0 MB"});
   expect_error(plan_memory(model_plan(), {}, 600 * kMb), {"the machine has free 63.1 MB"});
   expect_error(plan_memory(model_plan(), {}, 0), {"the machine has free 0.0 MB"});
@@ -54,12 +54,12 @@ TEST(MemoryPlan, ABudgetTooSmallForTheModelSaysWhatItNeeds) {
 TEST(MemoryPlan, AContextTooLongForTheBudgetSaysWhatFits) {
   expect_error(
       plan_memory(model_plan(), {.budget = kFixed + 10 * kPage + 5, .context = 641}, 1u << 30),
-      {"--ctx 641", "needs 199.0 MB", "allows 191.0 MB", "up to 640 positions"});
+      {"context of 641", "needs 199.0 MB", "allows 191.0 MB", "up to 640 positions"});
 }
 
 TEST(MemoryPlan, AContextBeyondTheModelIsRefused) {
   expect_error(plan_memory(model_plan(), {.budget = uint64_t{1} << 40, .context = 32769}, 0),
-               {"--ctx 32769", "32768"});
+               {"context of 32769", "32768"});
 }
 
 TEST(MemoryPlan, WithoutAContextTakesWhatFitsUpToTheDefault) {

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "engine/batch_drafter.h"
+#include "engine/sampling.h"
 #include "kernels/cpu/cpu_ops_impl.h"
 #include "tests/golden/tiny_folder.h"
 
@@ -91,6 +92,26 @@ TEST_P(MemoryTaken, IsWhatWasPlanned) {
   const uint64_t not_here = Logits::bytes(1, info.vocabulary) + running * sizeof(Peak);
   EXPECT_EQ(memory.taken() - before + not_here,
             bytes.fixed + running * bytes.per_running + all * bytes.per_sequence);
+}
+
+TEST(MemoryTaken, EveryRequestMayHaveASampler) {
+  ThreadPool pool(2);
+  CountingOps ops(pool);
+  const ModelSource source = ModelSource::open(minnow_folder()).value();
+  const auto activations = [&](int64_t sequences) {
+    EngineOptions options;
+    options.max_rows = 64;
+    options.memory.context = 300;
+    options.memory.sequences = sequences;
+    return Engine::plan(source, options, ops).value().activations;
+  };
+  constexpr int64_t kVocabulary = 8192;
+  EXPECT_EQ(Sampler::most_bytes(kVocabulary), 17u * kVocabulary);
+  EXPECT_EQ(activations(5) - activations(4),
+            Logits::bytes(1, kVocabulary) + Sampler::most_bytes(kVocabulary));
+  // The one that starts next has a sampler too, and several share rows of logits.
+  EXPECT_EQ(activations(2) - activations(1),
+            2 * (Logits::bytes(1, kVocabulary) + Sampler::most_bytes(kVocabulary)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, MemoryTaken,

@@ -86,7 +86,7 @@ TEST_F(SessionTest, RefusesTextsBeyondTheContext) {
   const int32_t more = 1;
   const Status status = session.feed({&more, 1});
   ASSERT_FALSE(status.ok());
-  for (const char* part : {"129 tokens", "holds 128", "--ctx", "4096"})
+  for (const char* part : {"129 tokens", "holds 128", "up to 4096"})
     EXPECT_THAT(status.failure().message, HasSubstr(part));
   EXPECT_EQ(session.tokens(), full);
   session.clear();

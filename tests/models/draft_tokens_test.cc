@@ -50,6 +50,14 @@ TEST(DraftTokens, ATokenizerThatSaysNothingLeavesTheLowest) {
   }
 }
 
+TEST(DraftTokens, NothingBehindTheAddedTokensIsRead) {
+  const TempFolder folder;
+  folder.write("tokenizer.json", R"({"version": "1.0", "normalizer": {"id": 98},
+      "added_tokens": [{"id": 97, "content": "<a>", "more": {"id": 96}}, {"id": [95]}],
+      "model": {"id": 94, and so on)");
+  EXPECT_EQ(choose_draft_tokens(folder.path(), 100, 5).value(), (Ids{0, 1, 2, 3, 97}));
+}
+
 TEST(DraftTokens, AListBesideTheModelDecides) {
   const TempFolder folder;
   folder.write("tokenizer.json", R"({"added_tokens": [{"id": 99}]})");

@@ -75,18 +75,17 @@ Result<std::unique_ptr<Ops>> make_cuda_ops(int device) {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) {
     cudaGetLastError();
-    return error("--device cuda:", device, ": no usable NVIDIA driver; --device cpu runs without");
+    return error("no usable NVIDIA driver");
   }
   if (device < 0 || device >= count)
-    return error("--device cuda:", device, ": this machine has ", count,
-                 count == 1 ? " GPU" : " GPUs", ", numbered from 0");
+    return error("GPU ", device, ": this machine has ", count, count == 1 ? " GPU" : " GPUs",
+                 ", numbered from 0");
   cudaDeviceProp properties{};
   cuda_check(cudaSetDevice(device));
   cuda_check(cudaGetDeviceProperties(&properties, device));
   if (!has_code_for_device())
-    return error("--device cuda:", device, ": ", properties.name, " has compute capability ",
-                 properties.major, ".", properties.minor,
-                 ", which this program was not built for; --device cpu runs without");
+    return error(properties.name, " has compute capability ", properties.major, ".",
+                 properties.minor, ", which this program was not built for");
   return std::unique_ptr<Ops>(std::make_unique<CudaOps>(device));
 }
 

@@ -2,10 +2,7 @@
 
 namespace slip {
 
-Result<std::unique_ptr<Ops>> make_cuda_ops(int device) {
-  return error("--device cuda:", device,
-               ": this build has no CUDA backend; it runs on the CPU with --device cpu");
-}
+Result<std::unique_ptr<Ops>> make_cuda_ops(int) { return error("this build has no CUDA backend"); }
 
 std::string describe_cuda_device(int) { unreachable("a device of a build without CUDA"); }
 

@@ -18,14 +18,13 @@ int64_t mlp_scratch_values(const TextConfig& config, int64_t widest, int64_t row
 }  // namespace
 
 Tensor BufferMaker::make(DType dtype, const Shape& shape) {
-  Tensor made(memory_, dtype, shape);
-  bytes_ += made.buffer.size();
-  return made;
+  bytes_ += uint64_t(shape.count()) * bytes_per_value(dtype);
+  return memory_ ? Tensor(*memory_, dtype, shape) : Tensor();
 }
 
 Tensor BufferMaker::filled(std::span<const float> values) {
   Tensor made = f32({int64_t(values.size())});
-  memory_.upload(made.view.data, values.data(), values.size_bytes());
+  if (memory_) memory_->upload(made.view.data, values.data(), values.size_bytes());
   return made;
 }
 

@@ -8,10 +8,10 @@
 
 namespace slip {
 
-// Makes buffers and counts their bytes.
+// Makes buffers and counts their bytes. Without a memory it only counts.
 class BufferMaker {
  public:
-  explicit BufferMaker(Memory& memory) : memory_(memory) {}
+  explicit BufferMaker(Memory* memory) : memory_(memory) {}
 
   Tensor f32(const Shape& shape) { return make(DType::f32, shape); }
   Tensor i32(const Shape& shape) { return make(DType::i32, shape); }
@@ -23,7 +23,7 @@ class BufferMaker {
  private:
   Tensor make(DType dtype, const Shape& shape);
 
-  Memory& memory_;
+  Memory* memory_;
   uint64_t bytes_ = 0;
 };
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/function_ref.h"
+#include "models/common/run_pass.h"
 #include "models/model.h"
 
 namespace slip {
@@ -19,6 +19,10 @@ class TextModel : public Model {
   const std::vector<PlacedWeight>& placed_weights() const override { return placed_; }
   uint64_t weight_bytes() const override { return storage_.size(); }
 
+  // Families without a layer that drafts have nothing to add.
+  void draft(const DraftStep& step, Cache& cache) override;
+  StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
+
  protected:
   TextModel(ModelInfo info, std::vector<CacheSpec> cache_specs, Ops& ops)
       : info_(std::move(info)), cache_specs_(std::move(cache_specs)), ops_(ops) {}
@@ -27,8 +31,7 @@ class TextModel : public Model {
   Status load_weights(WeightTable& table, WeightSource& source, ThreadPool& pool,
                       const LoadProgress& progress);
 
-  // Runs the operations of `body` as a step that the backend may keep.
-  void run_forward(const Step& step, FunctionRef<void()> body);
+  PassOwner pass_owner() const { return {ops_, this, max_rows()}; }
 
   ModelInfo info_;
   std::vector<CacheSpec> cache_specs_;

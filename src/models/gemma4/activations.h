@@ -7,7 +7,8 @@
 namespace slip::gemma4 {
 
 struct Activations {
-  Activations(const Config& config, int64_t max_rows, Memory& memory);
+  // Without a memory nothing is made, and `bytes` is what it would take.
+  Activations(const Config& config, int64_t max_rows, Memory* memory);
 
   AttentionBuffers& of(LayerKind kind) { return kinds[size_t(kind)]; }
 

@@ -9,10 +9,6 @@
 namespace slip::gemma4 {
 namespace {
 
-bool is_text_type(const std::string& type) {
-  return type == "gemma4_text" || type == "gemma4_unified_text";
-}
-
 std::vector<LayerKind> read_layers(ConfigReader& text) {
   std::vector<LayerKind> layers;
   for (const bool full : read_full_layers(text, "sliding_attention", 6))
@@ -101,13 +97,9 @@ void read_kinds(ConfigReader& text, const std::vector<LayerKind>& layers, Config
 
 }  // namespace
 
-bool is_drafter_type(const std::string& model_type) {
-  return model_type == "gemma4_assistant" || model_type == "gemma4_unified_assistant";
-}
-
 bool handles_model_type(const std::string& model_type) {
-  return is_text_type(model_type) || is_drafter_type(model_type) || model_type == "gemma4" ||
-         model_type == "gemma4_unified";
+  return model_type == "gemma4" || model_type == "gemma4_unified" || model_type == "gemma4_text" ||
+         model_type == "gemma4_unified_text";
 }
 
 std::optional<int64_t> last_owner(const Config& config, LayerKind kind) {
@@ -160,9 +152,6 @@ Config read_text_config(ConfigReader& text, int64_t& shared) {
 
 Result<Config> read_config(const JsonObject& json, const std::string& source) {
   ConfigReader root(json, source);
-  if (is_drafter_type(root.string_or("model_type", "")))
-    return error(source, ": this is a drafter, which runs beside its model: open that one, and ",
-                 "name this folder with --drafter-model");
   ConfigReader* nested = root.child_or_null("text_config");
   ConfigReader& text = nested ? *nested : root;
   int64_t shared = 0;

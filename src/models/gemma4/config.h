@@ -57,9 +57,6 @@ Result<Config> read_config(const JsonObject& json, const std::string& source);
 // The text part alone; `shared` are its last layers, without keys of their own.
 Config read_text_config(ConfigReader& text, int64_t& shared);
 
-// Whether the whole file is that of a drafter.
-bool is_drafter_type(const std::string& model_type);
-
 // Whether this family handles the text model's model_type.
 bool handles_model_type(const std::string& model_type);
 

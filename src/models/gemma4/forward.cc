@@ -1,5 +1,6 @@
 #include "models/gemma4/forward.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -175,6 +176,16 @@ void embed_per_layer(const PerLayerEmbedding& weights, const View& ids, const Pa
                      .eps = config.eps * float(config.hidden),
                      .add = true,
                      .factor = 1 / std::numbers::sqrt2_v<float>});
+}
+
+void cover_layers(const Config& config, StepLimits& limits) {
+  cover(config, limits);
+  limits.q_heads = std::max(limits.q_heads, config.q_heads);
+  limits.widest_input = std::max(limits.widest_input, config.widest_mlp());
+  for (const KindConfig& kind : config.kinds) {
+    limits.head_dim = std::max(limits.head_dim, kind.head_dim);
+    limits.widest_input = std::max(limits.widest_input, config.q_heads * kind.head_dim);
+  }
 }
 
 void run_layers(std::span<const Layer> layers, size_t begin, size_t end, const Pass& pass) {

@@ -27,6 +27,9 @@ void prepare_rotation(const Pass& pass);
 // What every layer will add of its own: from the tokens, and from the embeddings in the residual.
 void embed_per_layer(const PerLayerEmbedding& weights, const View& ids, const Pass& pass);
 
+// What these layers ask of the largest step. What is already in `limits` stays if it is larger.
+void cover_layers(const Config& config, StepLimits& limits);
+
 // Layers [begin, end) on the residual.
 void run_layers(std::span<const Layer> layers, size_t begin, size_t end, const Pass& pass);
 

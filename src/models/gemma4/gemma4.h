@@ -1,12 +1,12 @@
-// Gemma 4 as a Model, with its drafter.
+// Gemma 4 as a Model. It does not draft by itself: gemma4_assistant/ adds what does.
 #pragma once
 
 #include <memory>
 
 #include "models/common/text_model.h"
+#include "models/family.h"
 #include "models/gemma4/activations.h"
 #include "models/gemma4/config.h"
-#include "models/gemma4/drafter.h"
 #include "models/gemma4/forward.h"
 #include "models/gemma4/weights.h"
 
@@ -16,9 +16,15 @@ struct LoadOptions {
   const Config& config;
   const TextPrefixes& prefixes;
   const ModelOptions& options;
+  const StepLimits& beside;  // the largest step of what runs on the same scratch
   WeightSource& source;
   std::shared_ptr<const Checkpoint> files;  // of the tables that stay in them; may be null
-  const DrafterOptions* drafter = nullptr;
+};
+
+// From tokens to the first residual.
+struct Embedding {
+  const Weight& table;
+  float factor;
 };
 
 class Gemma4 : public TextModel {
@@ -28,14 +34,11 @@ class Gemma4 : public TextModel {
   ~Gemma4() override { ops_.forget_steps(this); }
 
   StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const override;
-  StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
   int64_t max_rows() const override { return activations_.max_rows; }
   void forward(const Step& step, Cache& cache) override;
-  int64_t max_draft_rows() const override { return kDraftRows; }
-  void draft(const DraftStep& step, Cache& cache) override;
-  std::span<const int32_t> draft_tokens() const override;
-  uint64_t weight_bytes() const override;
-  uint64_t activation_bytes() const override;
+  uint64_t activation_bytes() const override { return activations_.bytes; }
+
+  Embedding embedding() const { return {weights_.embedding, config_.embedding_factor()}; }
 
  private:
   Gemma4(const LoadOptions& load, Ops& ops);
@@ -47,14 +50,12 @@ class Gemma4 : public TextModel {
   Weights weights_;
   Activations activations_;
   std::vector<Span> output_spans_;  // of rows whose logits are wanted, while a step runs
-  std::unique_ptr<Drafter> drafter_;
 };
 
-// The largest step, for backends to make room for.
-StepLimits step_limits(const Config& config, const DrafterConfig* drafter, int64_t max_rows,
-                       int64_t context);
+// The largest step, for backends to make room for: of this model, and of what runs `beside` it.
+StepLimits step_limits(const Config& config, int64_t max_rows, int64_t context, StepLimits beside);
 
-ModelInfo info_of(const Config& config, bool with_drafter);
+ModelInfo info_of(const Config& config);
 
 // The cache of every layer.
 std::vector<CacheSpec> cache_specs(const Config& config);

@@ -1,16 +1,18 @@
 #include "models/gemma4/shapes.h"
 
-#include "models/gemma4/drafter_shapes.h"
-
 namespace slip::gemma4 {
 namespace {
 
 struct Published {
   const char* name;
-  int64_t hidden, layers;
+  struct {
+    int64_t hidden, layers, mlp;
+  } size;
+  struct {
+    int64_t q, sliding_kv, full_kv;
+  } heads;
+  int64_t window = 1024, context = 262144;
   int64_t period = 6;  // of layers, the last of which is a full one
-  int64_t q_heads, sliding_kv_heads, full_kv_heads;
-  int64_t width, window = 1024, context = 262144;
   int64_t shared = 0;  // layers without keys of their own
   bool double_wide = false, per_layer_embeddings = false, values_are_keys = false;
   int64_t experts = 0;
@@ -18,72 +20,52 @@ struct Published {
 
 constexpr Published kPublished[] = {
     {.name = "gemma-4-e2b",
-     .hidden = 1536,
-     .layers = 35,
-     .period = 5,
-     .q_heads = 8,
-     .sliding_kv_heads = 1,
-     .full_kv_heads = 1,
-     .width = 6144,
+     .size = {.hidden = 1536, .layers = 35, .mlp = 6144},
+     .heads = {.q = 8, .sliding_kv = 1, .full_kv = 1},
      .window = 512,
      .context = 131072,
+     .period = 5,
      .shared = 20,
      .double_wide = true,
      .per_layer_embeddings = true},
     {.name = "gemma-4-e4b",
-     .hidden = 2560,
-     .layers = 42,
-     .q_heads = 8,
-     .sliding_kv_heads = 2,
-     .full_kv_heads = 2,
-     .width = 10240,
+     .size = {.hidden = 2560, .layers = 42, .mlp = 10240},
+     .heads = {.q = 8, .sliding_kv = 2, .full_kv = 2},
      .window = 512,
      .context = 131072,
      .shared = 18,
      .per_layer_embeddings = true},
     {.name = "gemma-4-12b",
-     .hidden = 3840,
-     .layers = 48,
-     .q_heads = 16,
-     .sliding_kv_heads = 8,
-     .full_kv_heads = 1,
-     .width = 15360,
+     .size = {.hidden = 3840, .layers = 48, .mlp = 15360},
+     .heads = {.q = 16, .sliding_kv = 8, .full_kv = 1},
      .values_are_keys = true},
     {.name = "gemma-4-26b-a4b",
-     .hidden = 2816,
-     .layers = 30,
-     .q_heads = 16,
-     .sliding_kv_heads = 8,
-     .full_kv_heads = 2,
-     .width = 2112,
+     .size = {.hidden = 2816, .layers = 30, .mlp = 2112},
+     .heads = {.q = 16, .sliding_kv = 8, .full_kv = 2},
      .values_are_keys = true,
      .experts = 128},
     {.name = "gemma-4-31b",
-     .hidden = 5376,
-     .layers = 60,
-     .q_heads = 32,
-     .sliding_kv_heads = 16,
-     .full_kv_heads = 4,
-     .width = 21504,
+     .size = {.hidden = 5376, .layers = 60, .mlp = 21504},
+     .heads = {.q = 32, .sliding_kv = 16, .full_kv = 4},
      .values_are_keys = true},
 };
 
-Config target_config(const Published& shape) {
+Config config_of(const Published& shape) {
   Config config;
   config.family = shape.experts > 0 ? "gemma4_moe" : "gemma4";
   config.vocabulary = 262144;
-  config.hidden = shape.hidden;
+  config.hidden = shape.size.hidden;
   config.max_context = shape.context;
   config.eps = 1e-6f;
   config.tied_head = true;
-  config.q_heads = shape.q_heads;
+  config.q_heads = shape.heads.q;
   config.soft_cap = 30;
-  config.kinds[size_t(LayerKind::sliding)] = {.kv_heads = shape.sliding_kv_heads,
+  config.kinds[size_t(LayerKind::sliding)] = {.kv_heads = shape.heads.sliding_kv,
                                               .head_dim = 256,
                                               .window = shape.window,
                                               .theta = 1e4,
                                               .live_pairs = 128};
-  config.kinds[size_t(LayerKind::full)] = {.kv_heads = shape.full_kv_heads,
+  config.kinds[size_t(LayerKind::full)] = {.kv_heads = shape.heads.full_kv,
                                            .head_dim = 512,
                                            .values_are_keys = shape.values_are_keys,
                                            .theta = 1e6,
@@ -94,10 +76,10 @@ Config target_config(const Published& shape) {
   }
   if (shape.experts > 0)
     config.experts = ExpertsConfig{.experts = shape.experts, .top_k = 8, .width = 704};
-  for (int64_t i = 0; i < shape.layers; ++i) {
-    const bool doubled = shape.double_wide && i >= shape.layers - shape.shared;
+  for (int64_t i = 0; i < shape.size.layers; ++i) {
+    const bool doubled = shape.double_wide && i >= shape.size.layers - shape.shared;
     config.layers.push_back({(i + 1) % shape.period == 0 ? LayerKind::full : LayerKind::sliding,
-                             doubled ? 2 * shape.width : shape.width, i});
+                             doubled ? 2 * shape.size.mlp : shape.size.mlp, i});
   }
   check(share_keys(config, shape.shared), shape.name);
   return config;
@@ -105,12 +87,9 @@ Config target_config(const Published& shape) {
 
 }  // namespace
 
-std::optional<Shapes> shape_by_name(const std::string& name) {
-  for (const Published& shape : kPublished) {
-    if (name != shape.name) continue;
-    const Config target = target_config(shape);
-    return Shapes{target, drafter_shape(name, target)};
-  }
+std::optional<Config> shape_by_name(const std::string& name) {
+  for (const Published& shape : kPublished)
+    if (name == shape.name) return config_of(shape);
   return std::nullopt;
 }
 

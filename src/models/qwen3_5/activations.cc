@@ -2,7 +2,7 @@
 
 namespace slip::qwen3_5 {
 
-Activations::Activations(const Config& config, int64_t rows, Memory& memory) : max_rows(rows) {
+Activations::Activations(const Config& config, int64_t rows, Memory* memory) : max_rows(rows) {
   BufferMaker make(memory);
   const AttentionConfig& heads = config.attention;
   const DeltaNetConfig& delta = config.delta_net;
@@ -22,11 +22,6 @@ Activations::Activations(const Config& config, int64_t rows, Memory& memory) : m
 
   joined = make.f32({rows, 2 * config.hidden});
   bytes = make.bytes();
-}
-
-uint64_t activation_bytes(const Config& config, int64_t max_rows) {
-  // Pages of the host cost nothing until they are written, so making one is the exact answer.
-  return Activations(config, max_rows, host_memory()).bytes;
 }
 
 }  // namespace slip::qwen3_5

@@ -7,7 +7,8 @@
 namespace slip::qwen3_5 {
 
 struct Activations {
-  Activations(const Config& config, int64_t max_rows, Memory& memory);
+  // Without a memory nothing is made, and `bytes` is what it would take.
+  Activations(const Config& config, int64_t max_rows, Memory* memory);
 
   int64_t max_rows;
   uint64_t bytes = 0;
@@ -26,8 +27,5 @@ struct Activations {
   // MTP
   Tensor joined;  // [rows, 2 * hidden]: normed embedding, normed hidden state
 };
-
-// What Activations would take, without making them.
-uint64_t activation_bytes(const Config& config, int64_t max_rows);
 
 }  // namespace slip::qwen3_5

@@ -7,13 +7,13 @@ namespace {
 
 // residual += o (attention(q, k, v) * sigmoid(gate))
 void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cache_index,
-         Pass& pass) {
+         const Pass& pass) {
   AttentionBuffers& act = pass.act.attention;
   const int64_t rows = pass.rows;
   const AttentionConfig& c = pass.config.attention;
-  const View q_and_gate = act.projected.view.first(rows);
-  const View k = act.k.view.first(rows), v = act.v.view.first(rows);
-  const View attended = act.attended.view.first(rows);
+  const View q_and_gate = pass.of(act.projected);
+  const View k = pass.of(act.k), v = pass.of(act.v);
+  const View attended = pass.of(act.attended);
   const KvPages& kv = pass.cache.layer(cache_index).kv;
 
   const LinearOutput projections[] = {
@@ -27,12 +27,12 @@ void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cach
                              .q_scale = attention.q_scale,
                              .k_scale = attention.k_scale,
                              .eps = pass.config.eps,
-                             .cos = act.cos.view.first(rows),
-                             .sin = act.sin.view.first(rows),
-                             .out_q = act.q.view.first(rows),
+                             .cos = pass.of(act.cos),
+                             .sin = pass.of(act.sin),
+                             .out_q = pass.of(act.q),
                              .kv = kv,
                              .spans = pass.spans});
-  pass.ops.attention({.q = act.q.view.first(rows),
+  pass.ops.attention({.q = pass.of(act.q),
                       .kv = kv,
                       .out = attended,
                       .scale = 1.0f / std::sqrt(float(c.head_dim)),
@@ -42,19 +42,19 @@ void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cach
   pass.ops.gate_heads({.x = attended, .q_and_gate = q_and_gate});
   pass.ops.linear({.x = attended.reshaped({rows, c.q_heads * c.head_dim}),
                    .weight = attention.o,
-                   .out = pass.act.residual.view.first(rows),
+                   .out = pass.of(pass.act.residual),
                    .add = true});
 }
 
 // residual += out (norm(delta_rule(conv(qkv))) * silu(z))
-void mix(const DeltaNet& delta, const RmsNormArgs& norm, size_t cache_index, Pass& pass) {
+void mix(const DeltaNet& delta, const RmsNormArgs& norm, size_t cache_index, const Pass& pass) {
   Activations& act = pass.act;
   const int64_t rows = pass.rows;
   const DeltaNetConfig& c = pass.config.delta_net;
-  const View qkv = act.qkv.view.first(rows), qkv_conv = act.qkv_conv.view.first(rows);
-  const View z = act.z.view.first(rows);
-  const View a = act.a.view.first(rows), b = act.b.view.first(rows);
-  const View mixed = act.delta_out.view.first(rows);
+  const View qkv = pass.of(act.qkv), qkv_conv = pass.of(act.qkv_conv);
+  const View z = pass.of(act.z);
+  const View a = pass.of(act.a), b = pass.of(act.b);
+  const View mixed = pass.of(act.delta_out);
   const Cache::Layer& cached = pass.cache.layer(cache_index);
 
   const LinearOutput projections[] = {
@@ -79,26 +79,23 @@ void mix(const DeltaNet& delta, const RmsNormArgs& norm, size_t cache_index, Pas
       {.x = mixed, .gate = z, .scale = delta.norm_scale, .out = mixed, .eps = pass.config.eps});
   pass.ops.linear({.x = mixed.reshaped({rows, c.value_size()}),
                    .weight = delta.out,
-                   .out = act.residual.view.first(rows),
+                   .out = pass.of(act.residual),
                    .add = true});
 }
 
-void feed_forward(const GatedMlp& mlp, const RmsNormArgs& norm, Pass& pass) {
+void feed_forward(const GatedMlp& mlp, const RmsNormArgs& norm, const Pass& pass) {
   Activations& act = pass.act;
   pass.ops.rms_norm(norm);
-  pass.ops.gated_mlp({.x = norm.out,
-                      .mlp = mlp,
-                      .scratch = act.mlp.scratch.view,
-                      .out = act.residual.view.first(pass.rows)});
+  pass.ops.gated_mlp(
+      {.x = norm.out, .mlp = mlp, .scratch = act.mlp.scratch.view, .out = pass.of(act.residual)});
 }
 
-void feed_forward(const Moe& moe, const RmsNormArgs& norm, Pass& pass) {
+void feed_forward(const Moe& moe, const RmsNormArgs& norm, const Pass& pass) {
   Activations& act = pass.act;
-  const int64_t rows = pass.rows;
-  const View logits = act.mlp.router_logits.view.first(rows);
-  const View ids = act.mlp.expert_ids.view.first(rows);
-  const View weights = act.mlp.expert_weights.view.first(rows);
-  const View shared_gate = act.shared_gate.view.first(rows);
+  const View logits = pass.of(act.mlp.router_logits);
+  const View ids = pass.of(act.mlp.expert_ids);
+  const View weights = pass.of(act.mlp.expert_weights);
+  const View shared_gate = pass.of(act.shared_gate);
 
   const LinearOutput gates[] = {{moe.router, logits}, {moe.shared_gate, shared_gate}};
   pass.ops.rms_norm(norm);
@@ -111,25 +108,25 @@ void feed_forward(const Moe& moe, const RmsNormArgs& norm, Pass& pass) {
                     .shared = moe.shared,
                     .shared_gate = shared_gate,
                     .scratch = act.mlp.scratch.view,
-                    .out = act.residual.view.first(rows)});
+                    .out = pass.of(act.residual)});
 }
 
 }  // namespace
 
-void prepare_rotation(Pass& pass) {
+void prepare_rotation(const Pass& pass) {
   const AttentionBuffers& act = pass.act.attention;
   pass.ops.rope_table({.frequencies = act.frequencies.view,
                        .scale = rope_scale(pass.config),
-                       .cos = act.cos.view.first(pass.rows),
-                       .sin = act.sin.view.first(pass.rows),
+                       .cos = pass.of(act.cos),
+                       .sin = pass.of(act.sin),
                        .spans = pass.spans});
 }
 
-void decoder_layer(const Layer& layer, size_t cache_index, Pass& pass) {
+void decoder_layer(const Layer& layer, size_t cache_index, const Pass& pass) {
   const auto norm = [&](const View& scale) {
-    return RmsNormArgs{.x = pass.act.residual.view.first(pass.rows),
+    return RmsNormArgs{.x = pass.of(pass.act.residual),
                        .scale = scale,
-                       .out = pass.act.normed.view.first(pass.rows),
+                       .out = pass.of(pass.act.normed),
                        .eps = pass.config.eps};
   };
   const RmsNormArgs input_norm = norm(layer.input_scale), post_norm = norm(layer.post_scale);

@@ -16,12 +16,14 @@ struct Pass {
   Activations& act;
   std::span<const Span> spans;
   int64_t rows;
+
+  View of(const Tensor& tensor) const { return tensor.view.first(rows); }
 };
 
 // cos and sin for the positions of this pass.
-void prepare_rotation(Pass& pass);
+void prepare_rotation(const Pass& pass);
 
 // residual += mixer(norm(residual)); residual += mlp(norm(residual))
-void decoder_layer(const Layer& layer, size_t cache_index, Pass& pass);
+void decoder_layer(const Layer& layer, size_t cache_index, const Pass& pass);
 
 }  // namespace slip::qwen3_5

@@ -1,6 +1,5 @@
 // The MTP layer (multi-token prediction). It drafts; it never decides.
 #include "models/common/head.h"
-#include "models/common/step_key.h"
 #include "models/qwen3_5/forward.h"
 #include "models/qwen3_5/qwen3_5.h"
 
@@ -9,15 +8,10 @@ namespace slip::qwen3_5 {
 void Qwen35::draft(const DraftStep& step, Cache& cache) {
   check(weights_.mtp.has_value(), "draft() on a model without an MTP layer");
   const Mtp& mtp = *weights_.mtp;
-  const int64_t rows = step.ids.shape[0];
-  const StepKey key = step_key(
-      this, PassKind::draft, rows, step.outputs,
-      {step.ids.data, step.hidden.data, step.logits.data, step.next_hidden.data, step.peaks.data});
-  ops_.run_step(key, step.spans, [&] {
-    Pass pass{config_, ops_, cache, activations_, step.spans, rows};
-    const View residual = activations_.residual.view.first(rows);
-    const View joined = activations_.joined.view.first(rows);
-    const View hidden = activations_.normed.view.first(rows);
+  run_pass(pass_owner(), step, [&] {
+    const Pass pass{config_, ops_, cache, activations_, step.spans, step.ids.shape[0]};
+    const View residual = pass.of(activations_.residual), joined = pass.of(activations_.joined);
+    const View hidden = pass.of(activations_.normed);
     const float eps = config_.eps;
 
     prepare_rotation(pass);

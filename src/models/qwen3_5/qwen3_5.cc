@@ -58,7 +58,7 @@ Qwen35::Qwen35(const LoadOptions& options, Ops& ops)
     : TextModel(info_of(options.config, options.wanted.with_mtp),
                 qwen3_5::cache_specs(options.config, options.wanted.with_mtp), ops),
       config_(options.config),
-      activations_(options.config, options.max_rows, ops.memory()) {
+      activations_(options.config, options.max_rows, &ops.memory()) {
   ops_.reserve(step_limits(config_, options.max_rows, options.context));
 }
 
@@ -75,11 +75,10 @@ Result<std::unique_ptr<Qwen35>> Qwen35::load(const LoadOptions& options, WeightS
 }
 
 void Qwen35::forward(const Step& step, Cache& cache) {
-  run_forward(step, [&] {
-    const int64_t rows = step.ids.shape[0];
-    Pass pass{config_, ops_, cache, activations_, step.spans, rows};
-    const View residual = activations_.residual.view.first(rows);
-    const View normed = step.hidden.empty() ? activations_.normed.view.first(rows) : step.hidden;
+  run_pass(pass_owner(), step, [&] {
+    const Pass pass{config_, ops_, cache, activations_, step.spans, step.ids.shape[0]};
+    const View residual = pass.of(activations_.residual);
+    const View normed = step.hidden.empty() ? pass.of(activations_.normed) : step.hidden;
     prepare_rotation(pass);
     ops_.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
     for (size_t i = 0; i < weights_.layers.size(); ++i) decoder_layer(weights_.layers[i], i, pass);
@@ -90,11 +89,16 @@ void Qwen35::forward(const Step& step, Cache& cache) {
 }
 
 StepCost Qwen35::step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const {
-  return qwen3_5::step_cost({config_, weights_, context, kv}, rows);
+  Tally tally(rows, context, kv);
+  add_step(config_, weights_, tally);
+  return tally.cost();
 }
 
 StepCost Qwen35::draft_cost(int64_t context, const KvRecipe& kv) const {
-  return qwen3_5::draft_cost({config_, weights_, context, kv});
+  check(weights_.mtp.has_value(), "draft_cost() of a model without an MTP layer");
+  Tally tally(1, context, kv);
+  add_draft(config_, weights_, tally);
+  return tally.cost();
 }
 
 }  // namespace slip::qwen3_5

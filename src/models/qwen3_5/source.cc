@@ -77,7 +77,7 @@ Result<ModelPlan> Source::plan(const ModelOptions& options, const Ops& ops) cons
   mark_drafting(prefixes_, plan.weights);
   plan.info = info_of(config_, wanted.with_mtp);
   plan.cache_specs = cache_specs(config_, wanted.with_mtp);
-  plan.activation_bytes = activation_bytes(config_, options.max_rows) +
+  plan.activation_bytes = Activations(config_, options.max_rows, nullptr).bytes +
                           ops.scratch_bytes(step_limits(config_, options.max_rows,
                                                         std::min(options.context, max_context())));
   return plan;

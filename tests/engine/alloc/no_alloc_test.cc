@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "engine/decoder.h"
+#include "engine/scheduler.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/loaded_model.h"
 
@@ -129,6 +130,35 @@ TEST_P(NoAllocation, InDecodingWithDrafts) {
   decoder.finish();
   EXPECT_GT(decoder.counts().accepted, 20);
   EXPECT_LT(decoder.counts().accepted, decoder.counts().drafted);
+}
+
+class Deaf : public RequestListener {
+ public:
+  void on_token(const TokenEvent&) override {}
+  void on_finish(const RequestSummary&) override {}
+};
+
+// Requests grow by what they are told to remember: their tokens, and now and then a long word.
+TEST_P(NoAllocation, InMostStepsOfManyRequests) {
+  constexpr int kSteps = 60;
+  LoadedModel model(minnow_folder(), GetParam(), {.context = 512, .max_drafts = 3, .sequences = 4});
+  const Tokenizer tokenizer = Tokenizer::load(minnow_folder()).value();
+  Scheduler scheduler(model.engine(), tokenizer, {.max_drafts = 3, .always_draft = true});
+  for (uint64_t i = 0; i < 4; ++i) {
+    Request request;
+    request.prompt = prompt_ids("story");
+    request.sampling = {.temperature = 0.8f, .top_k = 20, .seed = i};
+    auto job = std::make_unique<Job>(std::move(request), std::make_shared<Deaf>(),
+                                     Scheduler::segment_of(model.engine()));
+    job->id = RequestId{i};
+    job->tokens.reserve(1024);
+    scheduler.add(std::move(job));
+  }
+  for (int i = 0; i < 10; ++i) scheduler.step();
+  const int64_t before = allocations();
+  for (int i = 0; i < kSteps; ++i) scheduler.step();
+  EXPECT_LT(allocations() - before, kSteps / 4);
+  EXPECT_EQ(scheduler.stats().running, 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, NoAllocation, ::testing::ValuesIn(cpu_backends()),

@@ -1,10 +1,10 @@
 // The weights of a drafter and the table that says under which names files hold them.
 #pragma once
 
-#include "models/gemma4/drafter_config.h"
 #include "models/gemma4/weights.h"
+#include "models/gemma4_assistant/config.h"
 
-namespace slip::gemma4 {
+namespace slip::gemma4_assistant {
 
 // A head whose rows lie in clusters.
 struct ClusteredHead {
@@ -16,7 +16,7 @@ struct ClusteredHead {
 
 struct DrafterWeights {
   Weight before;  // [hidden, 2 * backbone]: embedding first, hidden state second
-  std::vector<Layer> layers;
+  std::vector<gemma4::Layer> layers;
   View final_scale;
   Weight after;  // [backbone, hidden]
   // One of these.
@@ -37,4 +37,4 @@ void finish_drafter(const DrafterConfig& config, Memory& memory, DrafterWeights&
 Result<std::optional<std::vector<int32_t>>> read_token_order(const Checkpoint& checkpoint,
                                                              const DrafterConfig& config);
 
-}  // namespace slip::gemma4
+}  // namespace slip::gemma4_assistant

@@ -3,21 +3,21 @@
 #pragma once
 
 #include "models/family.h"
-#include "models/gemma4/drafter_files.h"
-#include "models/gemma4/drafter_weights.h"
 #include "models/gemma4/forward.h"
+#include "models/gemma4_assistant/files.h"
+#include "models/gemma4_assistant/weights.h"
 
-namespace slip::gemma4 {
+namespace slip::gemma4_assistant {
 
 // Rows of one pass: one for each sequence that drafts.
 inline constexpr int64_t kDraftRows = 64;
 
 // What a draft writes.
 struct DrafterActivations {
-  DrafterActivations(const DrafterConfig& config, Memory& memory);
+  DrafterActivations(const DrafterConfig& config, Memory* memory);
 
   uint64_t bytes = 0;
-  Activations layers;
+  gemma4::Activations layers;
   Tensor embedding;       // [rows, backbone]
   Tensor joined;          // [rows, 2 * backbone]
   Tensor cluster_scores;  // [rows, clusters]
@@ -32,12 +32,6 @@ struct DrafterOptions {
   const WeightChoices& choices;
 };
 
-// The embeddings of the model it drafts for.
-struct BackboneEmbedding {
-  const Weight& table;
-  float factor;
-};
-
 class Drafter {
  public:
   static Result<std::unique_ptr<Drafter>> load(const DrafterOptions& options, Ops& ops,
@@ -47,7 +41,8 @@ class Drafter {
   Drafter(const Drafter&) = delete;
   Drafter& operator=(const Drafter&) = delete;
 
-  void draft(const DraftStep& step, const BackboneEmbedding& embedding, const Cache& cache);
+  // `embedding` and `cache` are those of the model it drafts for.
+  void draft(const DraftStep& step, const gemma4::Embedding& embedding, const Cache& cache);
 
   StepCost cost(const Weight& embedding, int64_t context, const KvRecipe& kv) const;
   std::span<const int32_t> draft_tokens() const { return weights_.draft_tokens; }
@@ -68,7 +63,10 @@ class Drafter {
   DrafterActivations activations_;
 };
 
+// The largest step, for backends to make room for.
+StepLimits step_limits(const DrafterConfig& config);
+
 // Adds to a model's plan what load() would take.
 Status add_to_plan(const DrafterOptions& options, const Ops& ops, ModelPlan& plan);
 
-}  // namespace slip::gemma4
+}  // namespace slip::gemma4_assistant

@@ -1,8 +1,8 @@
-#include "models/gemma4/drafter_shapes.h"
+#include "models/gemma4_assistant/shapes.h"
 
 #include <algorithm>
 
-namespace slip::gemma4 {
+namespace slip::gemma4_assistant {
 namespace {
 
 struct PublishedDrafter {
@@ -20,7 +20,7 @@ constexpr PublishedDrafter kPublishedDrafters[] = {
 
 }  // namespace
 
-DrafterConfig drafter_shape(const std::string& name, const Config& target) {
+DrafterConfig drafter_shape(const std::string& name, const gemma4::Config& target) {
   const auto* shape = std::ranges::find(kPublishedDrafters, name, &PublishedDrafter::model);
   check(shape != std::end(kPublishedDrafters), "no drafter of ", name, " was published");
   DrafterConfig drafter;
@@ -32,7 +32,8 @@ DrafterConfig drafter_shape(const std::string& name, const Config& target) {
   drafter.text.hidden = shape->hidden;
   drafter.text.q_heads = shape->q_heads;
   for (int64_t i = 0; i < 4; ++i)
-    drafter.text.layers.push_back({i == 3 ? LayerKind::full : LayerKind::sliding, shape->width, 0});
+    drafter.text.layers.push_back(
+        {i == 3 ? gemma4::LayerKind::full : gemma4::LayerKind::sliding, shape->width, 0});
   drafter.backbone = target.hidden;
   drafter.clusters = shape->clusters;
   drafter.chosen_clusters = drafter.clusters > 0 ? 32 : 0;
@@ -41,4 +42,4 @@ DrafterConfig drafter_shape(const std::string& name, const Config& target) {
   return drafter;
 }
 
-}  // namespace slip::gemma4
+}  // namespace slip::gemma4_assistant

@@ -1,8 +1,8 @@
-#include "models/gemma4/drafter_files.h"
+#include "models/gemma4_assistant/files.h"
 
-#include "models/gemma4/drafter_weights.h"
+#include "models/gemma4_assistant/weights.h"
 
-namespace slip::gemma4 {
+namespace slip::gemma4_assistant {
 namespace {
 
 namespace fs = std::filesystem;
@@ -15,7 +15,7 @@ std::unique_ptr<WeightSource> DrafterFiles::weight_source() const {
   return origin.open({"masked_embedding.token_ordering", "lm_head."});
 }
 
-Result<DrafterFiles> open_drafter(const fs::path& folder, const Config& target) {
+Result<DrafterFiles> open_drafter(const fs::path& folder, const gemma4::Config& target) {
   SLIP_TRY(const JsonObject json, read_config_json(folder));
   SLIP_TRY(DrafterConfig config, read_drafter_config(json, (folder / "config.json").string()));
   if (Status fits = attach(config, target); !fits.ok())
@@ -53,18 +53,4 @@ std::optional<fs::path> find_drafter(const fs::path& folder) {
   return std::nullopt;
 }
 
-Result<std::optional<DrafterFiles>> choose_drafter(const fs::path& asked_for,
-                                                   const fs::path& folder, const Config& target,
-                                                   std::vector<std::string>& notes) {
-  const std::optional<fs::path> found =
-      asked_for.empty() ? find_drafter(folder) : std::optional(asked_for);
-  if (!found) return std::optional<DrafterFiles>{};
-  Result<DrafterFiles> opened = open_drafter(*found, target);
-  if (opened.ok()) return std::optional(std::move(opened).value());
-  if (!asked_for.empty()) return std::move(opened).failure();
-  notes.push_back(cat("a drafter lies in ", found->string(), ", but ", opened.failure().message,
-                      "; drafting is off"));
-  return std::optional<DrafterFiles>{};
-}
-
-}  // namespace slip::gemma4
+}  // namespace slip::gemma4_assistant

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "models/common/weight_origin.h"
-#include "models/gemma4/drafter_config.h"
+#include "models/gemma4_assistant/config.h"
 
-namespace slip::gemma4 {
+namespace slip::gemma4_assistant {
 
 struct DrafterFiles {
   DrafterConfig config;  // attached to its model
@@ -19,7 +19,8 @@ struct DrafterFiles {
 };
 
 // Fails if there is none in the folder that could draft for `target`.
-Result<DrafterFiles> open_drafter(const std::filesystem::path& folder, const Config& target);
+Result<DrafterFiles> open_drafter(const std::filesystem::path& folder,
+                                  const gemma4::Config& target);
 
 DrafterFiles synthetic_drafter(const DrafterConfig& config);
 
@@ -27,12 +28,4 @@ DrafterFiles synthetic_drafter(const DrafterConfig& config);
 // FOLDER-assistant, or in a Hugging Face cache the repository of the same name and "-assistant".
 std::optional<std::filesystem::path> find_drafter(const std::filesystem::path& folder);
 
-// The one in `asked_for`, or, if that is empty, the one that find_drafter() finds. A drafter that
-// was found and does not fit is no reason not to run the model, and worth a note; one that was
-// asked for is.
-Result<std::optional<DrafterFiles>> choose_drafter(const std::filesystem::path& asked_for,
-                                                   const std::filesystem::path& folder,
-                                                   const Config& target,
-                                                   std::vector<std::string>& notes);
-
-}  // namespace slip::gemma4
+}  // namespace slip::gemma4_assistant

@@ -1,12 +1,12 @@
-#include "models/gemma4/drafter_weights.h"
+#include "models/gemma4_assistant/weights.h"
 
 #include <cstring>
 
-namespace slip::gemma4 {
+namespace slip::gemma4_assistant {
 
 void declare_drafter(const DrafterConfig& config, const WeightChoices& choices, WeightTable& table,
                      DrafterWeights& weights) {
-  const Config& text = config.text;
+  const gemma4::Config& text = config.text;
   const WeightPart model{table, "model.", choices.drafter};
   const WeightPart root{table, "", choices.drafter};
   root.matrix("pre_projection", text.hidden, 2 * config.backbone, &weights.before);
@@ -70,4 +70,4 @@ void finish_drafter(const DrafterConfig& config, Memory& memory, DrafterWeights&
                 clustered.order.size() * sizeof(int32_t));
 }
 
-}  // namespace slip::gemma4
+}  // namespace slip::gemma4_assistant

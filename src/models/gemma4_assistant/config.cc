@@ -1,18 +1,29 @@
-#include "models/gemma4/drafter_config.h"
+#include "models/gemma4_assistant/config.h"
 
-namespace slip::gemma4 {
+namespace slip::gemma4_assistant {
+namespace {
+
+bool is_drafter_type(const std::string& model_type) {
+  return model_type == "gemma4_assistant" || model_type == "gemma4_unified_assistant";
+}
+
+}  // namespace
+
+bool is_drafter(const JsonObject& json) {
+  const Json* type = json.if_contains("model_type");
+  return type && type->is_string() && is_drafter_type(std::string(type->get_string()));
+}
 
 Result<DrafterConfig> read_drafter_config(const JsonObject& json, const std::string& source) {
   ConfigReader root(json, source);
   const std::string type = root.require_string("model_type");
   if (!root.failed() && !is_drafter_type(type))
-    root.fail("model_type",
-              cat("expected a Gemma 4 drafter (gemma4_assistant), found \"", type,
-                  "\"; --drafter-model names the folder of an \"-assistant\" repository"));
+    root.fail("model_type", cat("expected a Gemma 4 drafter (gemma4_assistant), found \"", type,
+                                "\"; drafters are in \"-assistant\" repositories"));
   DrafterConfig drafter;
   ConfigReader& text = root.child("text_config");
   int64_t shared = 0;
-  drafter.text = read_text_config(text, shared);
+  drafter.text = gemma4::read_text_config(text, shared);
   const auto layers = int64_t(drafter.text.layers.size());
   if (!text.failed() && shared != 0 && shared != layers)
     text.fail(
@@ -26,7 +37,7 @@ Result<DrafterConfig> read_drafter_config(const JsonObject& json, const std::str
   return root.finish(drafter);
 }
 
-Status attach(DrafterConfig& drafter, const Config& target) {
+Status attach(DrafterConfig& drafter, const gemma4::Config& target) {
   const auto differs = [](const char* what, int64_t its, int64_t models) {
     return error("the drafter was made for a model with ", what, " ", its, ", this one has ",
                  models);
@@ -35,9 +46,9 @@ Status attach(DrafterConfig& drafter, const Config& target) {
     return differs("hidden size", drafter.backbone, target.hidden);
   if (drafter.text.vocabulary != target.vocabulary)
     return differs("vocabulary", drafter.text.vocabulary, target.vocabulary);
-  for (LayerConfig& layer : drafter.text.layers) {
-    const KindConfig& its = drafter.text.kind_of(layer);
-    const KindConfig& models = target.kind_of(layer);
+  for (gemma4::LayerConfig& layer : drafter.text.layers) {
+    const gemma4::KindConfig& its = drafter.text.kind_of(layer);
+    const gemma4::KindConfig& models = target.kind_of(layer);
     if (its.kv_heads != models.kv_heads)
       return differs("key heads in number", its.kv_heads, models.kv_heads);
     if (its.head_dim != models.head_dim)
@@ -50,4 +61,4 @@ Status attach(DrafterConfig& drafter, const Config& target) {
   return {};
 }
 
-}  // namespace slip::gemma4
+}  // namespace slip::gemma4_assistant

@@ -1,10 +1,10 @@
-#include "models/gemma4/drafter.h"
+#include "models/gemma4_assistant/drafter.h"
 
 #include "models/common/head.h"
-#include "models/common/step_key.h"
+#include "models/common/run_pass.h"
 #include "models/gemma4/cost.h"
 
-namespace slip::gemma4 {
+namespace slip::gemma4_assistant {
 namespace {
 
 // The model has weights of the same names.
@@ -25,7 +25,7 @@ DrafterWeights weights_to_declare(const DrafterOptions& options) {
 
 }  // namespace
 
-DrafterActivations::DrafterActivations(const DrafterConfig& config, Memory& memory)
+DrafterActivations::DrafterActivations(const DrafterConfig& config, Memory* memory)
     : layers(config.text, kDraftRows, memory) {
   BufferMaker make(memory);
   embedding = make.f32({kDraftRows, config.backbone});
@@ -44,7 +44,7 @@ Drafter::Drafter(const DrafterOptions& options, Ops& ops)
     : config_(options.files.config),
       ops_(ops),
       weights_(weights_to_declare(options)),
-      activations_(config_, ops.memory()) {}
+      activations_(config_, &ops.memory()) {}
 
 Result<std::unique_ptr<Drafter>> Drafter::load(const DrafterOptions& options, Ops& ops,
                                                ThreadPool& pool, const LoadProgress& progress) {
@@ -56,15 +56,10 @@ Result<std::unique_ptr<Drafter>> Drafter::load(const DrafterOptions& options, Op
   return drafter;
 }
 
-void Drafter::draft(const DraftStep& step, const BackboneEmbedding& embedding, const Cache& cache) {
-  const int64_t rows = step.ids.shape[0];
-  check(rows <= kDraftRows, "a draft of ", rows, " rows, at most ", kDraftRows);
-  const StepKey key = step_key(
-      this, PassKind::draft, rows, step.outputs,
-      {step.ids.data, step.hidden.data, step.logits.data, step.next_hidden.data, step.peaks.data});
-  ops_.run_step(key, step.spans, [&] {
-    Activations& act = activations_.layers;
-    const Pass pass{config_.text, ops_, cache, act, step.spans, 0, rows};
+void Drafter::draft(const DraftStep& step, const gemma4::Embedding& embedding, const Cache& cache) {
+  run_pass({ops_, this, kDraftRows}, step, [&] {
+    gemma4::Activations& act = activations_.layers;
+    const gemma4::Pass pass{config_.text, ops_, cache, act, step.spans, 0, step.ids.shape[0]};
     const View embedded = pass.of(activations_.embedding), joined = pass.of(activations_.joined);
     const View residual = pass.of(act.residual), normed = pass.of(act.normed);
 
@@ -122,6 +117,14 @@ StepCost Drafter::cost(const Weight& embedding, int64_t context, const KvRecipe&
 
 std::vector<PlacedWeight> Drafter::placed_weights() const { return marked(table_.placed()); }
 
+StepLimits step_limits(const DrafterConfig& config) {
+  StepLimits limits;
+  limits.rows = kDraftRows;
+  limits.widest_input = 2 * config.backbone;
+  cover_layers(config.text, limits);
+  return limits;
+}
+
 Status add_to_plan(const DrafterOptions& options, const Ops& ops, ModelPlan& plan) {
   WeightTable table;
   DrafterWeights weights = weights_to_declare(options);
@@ -129,8 +132,8 @@ Status add_to_plan(const DrafterOptions& options, const Ops& ops, ModelPlan& pla
   SLIP_TRY(const uint64_t bytes, table.plan(*options.files.weight_source(), ops));
   plan.weight_bytes += bytes;
   for (PlacedWeight& weight : marked(table.placed())) plan.weights.push_back(std::move(weight));
-  plan.activation_bytes += DrafterActivations(options.files.config, host_memory()).bytes;
+  plan.activation_bytes += DrafterActivations(options.files.config, nullptr).bytes;
   return {};
 }
 
-}  // namespace slip::gemma4
+}  // namespace slip::gemma4_assistant

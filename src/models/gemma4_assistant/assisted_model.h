@@ -1,0 +1,40 @@
+// A Gemma 4 model and the drafter beside it, as one Model.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "models/gemma4/gemma4.h"
+#include "models/gemma4_assistant/drafter.h"
+
+namespace slip::gemma4_assistant {
+
+class AssistedModel : public Model {
+ public:
+  AssistedModel(std::unique_ptr<gemma4::Gemma4> model, std::unique_ptr<Drafter> drafter);
+
+  const ModelInfo& info() const override { return info_; }
+  const std::vector<CacheSpec>& cache_specs() const override { return model_->cache_specs(); }
+  const std::vector<PlacedWeight>& placed_weights() const override { return placed_; }
+  uint64_t weight_bytes() const override;
+  uint64_t activation_bytes() const override;
+
+  StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const override {
+    return model_->step_cost(rows, context, kv);
+  }
+  int64_t max_rows() const override { return model_->max_rows(); }
+  void forward(const Step& step, Cache& cache) override { model_->forward(step, cache); }
+
+  StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
+  int64_t max_draft_rows() const override { return kDraftRows; }
+  void draft(const DraftStep& step, Cache& cache) override;
+  std::span<const int32_t> draft_tokens() const override { return drafter_->draft_tokens(); }
+
+ private:
+  std::unique_ptr<gemma4::Gemma4> model_;
+  std::unique_ptr<Drafter> drafter_;
+  ModelInfo info_;
+  std::vector<PlacedWeight> placed_;  // of both
+};
+
+}  // namespace slip::gemma4_assistant
