@@ -1,10 +1,10 @@
 // Bar: memory is flat over 20,000 requests, many of which are aborted, others are answered
 // meanwhile, and everything is free at the end.
-// usage: node endurance.mjs BINARY [--requests 20000] [--connections 32] [--seed 1] [--speculate auto]
+// usage: node endurance.mjs BINARY [--requests 20000 | --minutes 30] [--connections 32] [--seed 1] [--speculate auto]
 import { inParallel, options, Random, Server, sleep, spread, Verdict } from './server.mjs';
 import { post, Wire } from './wire.mjs';
 
-const chosen = options({ requests: 20_000, connections: 32, seed: 1, speculate: 'auto' });
+const chosen = options({ requests: 20_000, minutes: 0, connections: 32, seed: 1, speculate: 'auto' });
 const random = new Random(chosen.seed);
 const verdict = new Verdict();
 const server = await Server.start(chosen.binary, ['--speculate', chosen.speculate]);
@@ -78,7 +78,9 @@ async function probing() {
 
 const prober = probing();
 const wires = [];
-await inParallel(chosen.requests, chosen.connections, async (_, worker) => {
+const endTime = performance.now() + chosen.minutes * 60_000;
+const isMore = (next) => (chosen.minutes > 0 ? performance.now() < endTime : next < chosen.requests);
+await inParallel(isMore, chosen.connections, async (_, worker) => {
   await one(wires, worker);
   if (++done % 1000 === 0) {
     memory.push(server.memory());
@@ -91,7 +93,7 @@ for (const wire of wires) wire?.cut();
 const figures = await server.allFree(10_000);
 const [early, end] = [memory[1] ?? memory[0], server.memory()];
 
-verdict.check('requests', done === chosen.requests, `${done}, aborted ${counts.aborted}`);
+verdict.check('requests', chosen.minutes > 0 || done === chosen.requests, `${done}, aborted ${counts.aborted}`);
 verdict.check('memory at the end against that after 2,000', end < early * 1.02 + 2, `${end.toFixed(1)} MiB against ${early.toFixed(1)}`);
 verdict.check('statuses', Object.keys(statuses).every((status) => status === '200'), JSON.stringify(statuses));
 verdict.check('answers that did not come', counts.lost === 0, counts.lost);

@@ -119,11 +119,12 @@ export function options(defaults) {
   return { binary, ...found };
 }
 
-// `tasks` numbered from 0, `width` at a time.
+// `tasks` numbered from 0, `width` at a time; or as long as tasks(next) holds.
 export async function inParallel(tasks, width, run) {
+  const isMore = typeof tasks === 'function' ? tasks : (next) => next < tasks;
   let next = 0;
   await Promise.all(Array.from({ length: width }, async (_, worker) => {
-    while (next < tasks) await run(next++, worker);
+    while (isMore(next)) await run(next++, worker);
   }));
 }
 
