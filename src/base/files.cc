@@ -7,7 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <system_error>
 
 namespace slip {
 namespace {
@@ -29,7 +29,8 @@ class FileDescriptor {
 Error system_error(const std::filesystem::path& path, const char* doing) {
   const int code = errno;
   const char* hint = code == ELOOP ? " (symbolic links form a loop)" : "";
-  return error(path.string(), ": cannot ", doing, ": ", std::strerror(code), hint);
+  return error(path.string(), ": cannot ", doing, ": ", std::generic_category().message(code),
+               hint);
 }
 
 // Opens a regular file and tells its size; directories, pipes and devices are refused.

@@ -35,6 +35,7 @@ void Scheduler::compute() {
   for (const Part& part : prompts) prompt_rows += part.certain;
 
   std::vector<int64_t> before;  // accepted drafts
+  before.reserve(decoding.size());
   for (const Job* job : decoding) before.push_back(job->summary.drafts.accepted);
   if (cuts_matter()) {
     run_apart(prompts, decodes);
