@@ -60,9 +60,9 @@ Gemma4::Gemma4(const LoadOptions& load, Ops& ops)
       config_(load.config),
       files_(load.files),
       activations_(load.config, load.options.max_rows, ops.memory()) {
-  output_spans_.reserve(size_t(max_rows()));
+  output_spans_.reserve(size_t(activations_.max_rows));
   ops_.reserve(step_limits(config_, load.drafter ? &load.drafter->files.config : nullptr,
-                           max_rows(), load.options.context));
+                           activations_.max_rows, load.options.context));
 }
 
 Result<std::unique_ptr<Gemma4>> Gemma4::load(const LoadOptions& load, Ops& ops, ThreadPool& pool,
