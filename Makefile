@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build current run serve test check sanitize bench cuda cuda-check web browser fuzz format clean help deps test-deps
+.PHONY: build current run serve test check tidy sanitize bench cuda cuda-check web browser fuzz format clean help deps test-deps
 
 BINARY := build/slipstream
 
@@ -41,6 +41,9 @@ endif
 check: test-deps ## formatting and include edges
 	@tools/check-format.sh
 	@tools/check-includes.sh
+
+tidy: deps ## clang-tidy over src/ and apps/; R='text|hub' for a part (a quarter of an hour for all)
+	@tools/check-tidy.sh $(if $(R),'$(R)')
 
 sanitize: test-deps ## parsers under address and undefined-behaviour, threads under thread sanitizer
 	@[ -f build/asan-ubsan/build.ninja ] || cmake --preset asan-ubsan >/dev/null

@@ -57,7 +57,9 @@ class Panel {
     const double step = step_for(most_);
     most_ = std::max(step, std::ceil(most_ / step) * step);
     std::string svg = svg_text(kLeft, top_ - 12, " class=\"quiet\"", unit);
-    for (double value = 0; value <= most_ + step / 2; value += step) {
+    const auto lines = std::lround(most_ / step);
+    for (long line = 0; line <= lines; ++line) {
+      const double value = double(line) * step;
       svg += cat("<line class=\"grid\" x1=\"", kLeft, "\" y1=\"", y(value), "\" x2=\"",
                  kLeft + kPlotWidth, "\" y2=\"", y(value), "\"/>\n");
       svg += svg_text(kLeft - 10, y(value) + 5, " class=\"quiet\" text-anchor=\"end\"", cat(value));

@@ -131,7 +131,7 @@ std::string fish_script(const std::vector<VerbToComplete>& verbs) {
     const bool alone = stands_alone(first, verbs);
     out += nothing + first + (alone ? " -d " + in_quotes(summaries[first]) : "") + "\n";
     if (seconds.empty()) continue;
-    others[first] = seen + first + "; and not " + seen + joined(seconds);
+    others[first] = cat(seen, first, "; and not ", seen, joined(seconds));
     out += after + in_quotes(others[first]) + (alone ? " -a " : " -f -a ") +
            in_quotes(joined(seconds)) + "\n";
   }
@@ -139,7 +139,7 @@ std::string fish_script(const std::vector<VerbToComplete>& verbs) {
     const std::string first = first_word(verb.name), second = second_word(verb.name);
     std::string condition = seen + first;
     if (!second.empty()) {
-      condition += "; and " + seen + second;
+      condition += cat("; and ", seen, second);
     } else if (others.contains(first)) {
       condition = others[first];
     }

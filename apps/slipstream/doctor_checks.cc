@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <set>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/threads.h"
@@ -125,10 +125,11 @@ Result<DiskSpeed> measure_disk(const fs::path& folder, double seconds) {
   // Not every file system reads around the page cache; then empty the cache of this file first.
   speed.how = "through the page cache, emptied before";
   const OpenFile buffered(speed.file, O_RDONLY | O_CLOEXEC);
-  if (!buffered.ok()) return error(speed.file.string(), ": ", std::strerror(errno));
+  if (!buffered.ok())
+    return error(speed.file.string(), ": ", std::generic_category().message(errno));
   ::posix_fadvise(buffered.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
   if (!read_all(buffered.descriptor()))
-    return error(speed.file.string(), ": ", std::strerror(errno));
+    return error(speed.file.string(), ": ", std::generic_category().message(errno));
   return speed;
 }
 

@@ -47,7 +47,9 @@ class Asker {
 
  private:
   Asker(Tokenizer tokenizer, ChatTemplate chat, std::vector<int32_t> stop_ids)
-      : tokenizer_(std::move(tokenizer)), template_(std::move(chat)), stop_ids_(stop_ids) {}
+      : tokenizer_(std::move(tokenizer)),
+        template_(std::move(chat)),
+        stop_ids_(std::move(stop_ids)) {}
 
   Tokenizer tokenizer_;
   ChatTemplate template_;

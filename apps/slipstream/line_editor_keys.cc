@@ -45,9 +45,9 @@ std::optional<Key> alt_key(char byte) {
     case 'b': return Key::word_left;
     case 'f': return Key::word_right;
     case 'd': return Key::erase_word_right;
-    case 0x7F: return Key::erase_word_left;
+    case 0x7F:
     case '\b': return Key::erase_word_left;
-    case '\r': return Key::newline;
+    case '\r':
     case '\n': return Key::newline;
     default: return std::nullopt;
   }

@@ -16,7 +16,7 @@ Result<std::filesystem::path> locate_minnow() {
     places.push_back(binary / ".." / "share" / "slipstream" / "minnow");
     places.push_back(binary / ".." / "models" / "minnow");
   }
-  places.push_back(SLIP_MINNOW_DIR);
+  places.emplace_back(SLIP_MINNOW_DIR);
   std::string tried;
   for (const auto& place : places) {
     if (std::filesystem::exists(place / "config.json", ignored)) return place;

@@ -21,7 +21,7 @@ std::string formatted(const char* format, double value) {
 }  // namespace
 
 std::string describe_seconds(double seconds) {
-  const auto whole = int64_t(std::max(seconds, 0.0) + 0.5);
+  const int64_t whole = std::llround(std::max(seconds, 0.0));
   const int64_t hours = whole / 3600, minutes = whole / 60 % 60;
   char text[64];
   if (hours > 0) {

@@ -45,7 +45,8 @@ double product_rate(ThreadPool& pool, const Loops& loops, double seconds) {
   do {
     std::atomic<int64_t> products{0};
     const Stopwatch pass;
-    pool.run(pool.threads() * 4, [&](int64_t, int) { products += loops.int8_products(kRounds); });
+    pool.run(int64_t(pool.threads()) * 4,
+             [&](int64_t, int) { products += loops.int8_products(kRounds); });
     best = std::max(best, double(products.load()) / pass.seconds());
   } while (total.seconds() < seconds);
   return best;

@@ -17,7 +17,7 @@ std::string display_name(const std::filesystem::path& folder) {
     if (dashes != std::string::npos)
       return repo.substr(kPrefix.size(), dashes - kPrefix.size()) + "/" + repo.substr(dashes + 2);
   }
-  const std::string last = clean.filename().string();
+  std::string last = clean.filename().string();
   if (!last.empty()) return last;
   return clean.parent_path().filename().string();
 }

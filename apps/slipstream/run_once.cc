@@ -2,7 +2,7 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <system_error>
 
 #include "eval.h"
 #include "roofs.h"
@@ -136,7 +136,7 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
   if (!model.tokenizer() && !options.json)
     std::printf("%s\n", dump_json(json_list(answer.result.ids)).c_str());
   if (write_error != 0 && write_error != EPIPE)
-    return error("standard output: ", std::strerror(write_error));
+    return error("standard output: ", std::generic_category().message(write_error));
   const bool show_stats = options.stats || (terminal.error && !options.json);
   if (show_stats && !options.quiet) {
     const Styles styles(terminal.colors && terminal.error);

@@ -7,8 +7,8 @@
 
 namespace slip {
 
-// `prompt` is not looked at when the options name a file of ids. Returns the exit status.
-Result<int> answer_once(const RunOptions& options, const std::string& prompt,
+// `text` is not looked at when the options name a file of ids. Returns the exit status.
+Result<int> answer_once(const RunOptions& options, const std::string& text,
                         const Terminal& terminal);
 
 // What loading the model would take.

@@ -38,7 +38,8 @@ Result<Flags::Settings> settings_of(const JsonObject& object) {
 }  // namespace
 
 Result<Flags::Settings> parse_config(std::string_view text, const std::string& source) {
-  if (text.find_first_not_of(" \t\r\n") == text.find('{') && text.find('{') != text.npos) {
+  if (text.find_first_not_of(" \t\r\n") == text.find('{') &&
+      text.find('{') != std::string_view::npos) {
     SLIP_TRY(const Json json, parse_json(text, source));
     if (Result<Flags::Settings> settings = settings_of(json.as_object()); settings.ok())
       return settings;

@@ -49,7 +49,7 @@ void raise_by_default(int signal_number) {
   sigset_t only;
   sigemptyset(&only);
   sigaddset(&only, signal_number);
-  ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
   ::raise(signal_number);
 }
 

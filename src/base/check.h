@@ -27,6 +27,8 @@ struct SourceLocation {
 struct CheckedCondition {
   bool holds;
   SourceLocation where;
+  // Implicit, so that check(a == b, ...) reads as it does.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   CheckedCondition(bool condition, SourceLocation at = SourceLocation::current())
       : holds(condition), where(at) {}
 };

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <new>
+#include <system_error>
 #include <vector>
 
 namespace slip {
@@ -32,7 +32,8 @@ class FileDescriptor {
 Error system_error(const std::filesystem::path& path, const char* doing) {
   const int code = errno;
   const char* hint = code == ELOOP ? " (symbolic links form a loop)" : "";
-  return error(path.string(), ": cannot ", doing, ": ", std::strerror(code), hint);
+  return error(path.string(), ": cannot ", doing, ": ", std::generic_category().message(code),
+               hint);
 }
 
 // Opens a regular file and tells its size; directories, pipes and devices are refused.

@@ -22,7 +22,7 @@ const char* describe_json_kind(const Json& value) {
   switch (value.kind()) {
     case boost::json::kind::null: return "null";
     case boost::json::kind::bool_: return "a boolean";
-    case boost::json::kind::int64: return "an integer";
+    case boost::json::kind::int64:
     case boost::json::kind::uint64: return "an integer";
     case boost::json::kind::double_: return "a number";
     case boost::json::kind::string: return "a string";

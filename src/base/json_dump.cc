@@ -160,7 +160,7 @@ std::string format_double(double value) {
     printed.remove_prefix(1);
   }
   const size_t e = printed.find('e');
-  const int exponent = std::atoi(std::string(printed.substr(e + 1)).c_str());
+  const int exponent = std::stoi(std::string(printed.substr(e + 1)));
   std::string digits(printed.substr(0, 1));
   if (e > 2) digits += printed.substr(2, e - 2);
 

@@ -32,7 +32,10 @@ Error error(const Parts&... parts) {
 template <class T>
 class [[nodiscard]] Result {
  public:
+  // Implicit, so that a value or an Error is returned as it is.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Result(T value) : state_(std::in_place_index<1>, std::move(value)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Result(Error failure) : state_(std::in_place_index<0>, std::move(failure)) {}
 
   bool ok() const { return state_.index() == 1; }
@@ -66,6 +69,7 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): as above
   Result(Error failure) : failure_(std::move(failure)) {}
 
   bool ok() const { return !failure_.has_value(); }
@@ -86,12 +90,14 @@ using Status = Result<void>;
 #define SLIP_CONCAT(a, b) SLIP_CONCAT_INNER(a, b)
 
 // SLIP_TRY(auto header, read_header(path)): declares `header`, or returns the failure to the
-// caller.
+// caller. A declaration stands in no parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define SLIP_TRY(declaration, expression)                         \
   auto SLIP_CONCAT(slip_try_, __LINE__) = (expression);           \
   if (!SLIP_CONCAT(slip_try_, __LINE__).ok())                     \
     return std::move(SLIP_CONCAT(slip_try_, __LINE__)).failure(); \
   declaration = std::move(SLIP_CONCAT(slip_try_, __LINE__)).value()
+// NOLINTEND(bugprone-macro-parentheses)
 
 // SLIP_TRY_STATUS(check_shapes()): the same for a Status.
 #define SLIP_TRY_STATUS(expression)                         \

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <cerrno>
-#include <cstring>
 #include <numeric>
+#include <system_error>
 #include <utility>
 
 #include "base/json.h"
@@ -97,7 +97,7 @@ SafetensorsFile::~SafetensorsFile() {
 }
 
 Error SafetensorsFile::failure(const char* doing) const {
-  return error(path_.string(), ": cannot ", doing, ": ", std::strerror(errno));
+  return error(path_.string(), ": cannot ", doing, ": ", std::generic_category().message(errno));
 }
 
 Status SafetensorsFile::write(size_t tensor, uint64_t offset, std::span<const std::byte> bytes) {

@@ -4,9 +4,9 @@
 #include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <set>
+#include <system_error>
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
@@ -70,7 +70,7 @@ struct CloseFile {
 Status write_pieces(const std::filesystem::path& path, const std::string& header,
                     const Order& order) {
   const auto failure = [&](const char* doing) {
-    return error(path.string(), ": cannot ", doing, ": ", std::strerror(errno));
+    return error(path.string(), ": cannot ", doing, ": ", std::generic_category().message(errno));
   };
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "wb"));
   if (!file) return failure("create");

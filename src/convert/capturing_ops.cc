@@ -179,7 +179,8 @@ void CapturingOps::gated_mlp(const GatedMlpArgs& args) {
   ended_ |= lies_behind(args.mlp.gate);
   if (ended_) return;
   if (watches(args.mlp)) {
-    Ops::gated_mlp(args);
+    // Its parts, so that they come by here.
+    Ops::gated_mlp(args);  // NOLINT(bugprone-parent-virtual-call)
   } else {
     backend().gated_mlp(args);
   }

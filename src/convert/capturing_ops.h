@@ -52,6 +52,8 @@ class CapturingOps : public ForwardingOps {
   void linears(const LinearsArgs& args) override;
   void gated_mlp(const GatedMlpArgs& args) override;
   void experts(const ExpertsArgs& args) override;
+  // Its parts, so that they come by here.
+  // NOLINTNEXTLINE(bugprone-parent-virtual-call)
   void norm_linears(const NormLinearsArgs& args) override { Ops::norm_linears(args); }
 
  private:

@@ -39,7 +39,7 @@ void compare_with_config(const Checkpoint& checkpoint, const JsonObject& config,
   };
   const bool int4 = any(".qweight"), fp8 = any(".weight_scale_inv");
   if (name == "fp8" && !fp8)
-    report.problems.push_back("config.json says quant_method fp8, the files hold no FP8 matrix");
+    report.problems.emplace_back("config.json says quant_method fp8, the files hold no FP8 matrix");
   if ((name == "auto-round" || name == "gptq") && !int4)
     report.problems.push_back(cat("config.json says quant_method ", name,
                                   ", the files hold no packed matrix (.qweight)"));
@@ -121,7 +121,7 @@ FolderReport check_folder(const fs::path& folder, const Ops& ops) {
   compare_with_config(checkpoint.value(), config.value(), report);
   std::error_code code;
   if (!fs::exists(folder / "tokenizer.json", code))
-    report.notes.push_back("tokenizer.json is missing: text cannot be read or written");
+    report.notes.emplace_back("tokenizer.json is missing: text cannot be read or written");
 
   const Result<ModelSource> source = ModelSource::open(folder);
   if (fails(source)) return report;

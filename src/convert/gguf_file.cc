@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -33,7 +33,7 @@ void put_text(std::string& out, std::string_view text) {
 }
 
 Error failed(const std::filesystem::path& path, const char* what) {
-  return error(path.string(), ": cannot ", what, ": ", std::strerror(errno));
+  return error(path.string(), ": cannot ", what, ": ", std::generic_category().message(errno));
 }
 
 }  // namespace

@@ -126,6 +126,7 @@ class HybridMaker {
 
   Status write_file(const fs::path& path, const std::vector<NewTensor>& tensors) {
     std::vector<TensorDeclaration> declarations;
+    declarations.reserve(tensors.size());
     for (const NewTensor& tensor : tensors) declarations.push_back(tensor.declaration);
     SLIP_TRY(SafetensorsFile file, SafetensorsFile::create(path, declarations, "pt"));
     for (size_t i = 0; i < tensors.size(); ++i) {

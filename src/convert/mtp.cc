@@ -59,6 +59,7 @@ Status check_width(const Checkpoint& from, const Checkpoint& to) {
 
 Status write_mtp_file(const fs::path& path, const std::vector<SplitTensor>& tensors) {
   std::vector<TensorDeclaration> declarations;
+  declarations.reserve(tensors.size());
   for (const SplitTensor& tensor : tensors)
     declarations.push_back({tensor.name, tensor.stored->type, tensor.shape});
   SLIP_TRY(SafetensorsFile file, SafetensorsFile::create(path, declarations, "pt"));

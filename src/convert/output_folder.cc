@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/files.h"
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPurposeFile = ".purpose";
 
 Error system_error(const fs::path& path, const char* doing) {
-  return error(path.string(), ": cannot ", doing, ": ", std::strerror(errno));
+  return error(path.string(), ": cannot ", doing, ": ", std::generic_category().message(errno));
 }
 
 Error system_error(const fs::path& path, const char* doing, const std::error_code& code) {

@@ -52,7 +52,7 @@ struct QuantizeOptions {
   FormChoices choices;
   int group = 128;                // inputs per int4 scale
   bool mtp_apart = false;         // MTP tensors in a file of their own, as AutoRound has them
-  uint64_t file_bytes = 5 << 30;  // a file of the new checkpoint is about so large at most
+  uint64_t file_bytes = 1 << 30;  // a file of the new checkpoint is about so large at most
 };
 
 // Matrices whose sides are not multiples of 32 (of the group, for int4) stay plain, as AutoRound

@@ -32,7 +32,7 @@ class RemoteSource : public TensorSource {
                const std::atomic<bool>& interrupted);
 
   Status read_index();
-  Status read_header(const std::string& file);
+  Status read_header(const std::string& path);
   Result<const RemoteFile*> find_file(const std::string& path) const;
   Status fetch(const RemoteFile& file, FileRange range, std::span<std::byte> into);
   // One request for what is missing of `into` behind `done`; what ended it too early, if it did.

@@ -39,7 +39,7 @@ class Engine {
   static Result<MemoryPlan> plan(const ModelSource& source, const EngineOptions& options,
                                  const Ops& ops);
   static Result<std::unique_ptr<Engine>> load(const ModelSource& source,
-                                              const EngineOptions& options, Ops& ops,
+                                              const EngineOptions& requested, Ops& ops,
                                               ThreadPool& pool, const LoadProgress& progress);
 
   Model& model() { return *model_; }

@@ -35,6 +35,7 @@ class ByteSet {
     return *this;
   }
   constexpr bool operator==(const ByteSet&) const = default;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 finds a 0 in what a default compares with
   constexpr auto operator<=>(const ByteSet&) const = default;
 
  private:

@@ -97,7 +97,7 @@ ExprId JsonRules::member(ExprId key, ExprId value) {
   return rules_.sequence({key, rules_.literal(":"), rules_.optional(rules_.literal(" ")), value});
 }
 
-ExprId JsonRules::other_key(std::vector<std::string> keys) {
+ExprId JsonRules::other_key(const std::vector<std::string>& keys) {
   KeyTree root;
   for (const std::string& key : keys) {
     KeyTree* at = &root;

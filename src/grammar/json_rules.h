@@ -39,7 +39,7 @@ class JsonRules {
   ExprId member(const std::string& key, ExprId value);
   ExprId member(ExprId key, ExprId value);
   // A key, in quotes, that is none of these.
-  ExprId other_key(std::vector<std::string> keys);
+  ExprId other_key(const std::vector<std::string>& keys);
 
  private:
   ExprId json_text(int64_t min, int64_t max);

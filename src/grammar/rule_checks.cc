@@ -8,7 +8,7 @@ namespace {
 bool is_nullable(const Expr& expr, const std::vector<bool>& exprs, const std::vector<bool>& rules) {
   const auto part = [&](ExprId id) { return bool(exprs[size_t(id)]); };
   switch (expr.kind) {
-    case Expr::Kind::bytes: return false;
+    case Expr::Kind::bytes:
     case Expr::Kind::tag: return false;
     case Expr::Kind::text_without: return true;
     case Expr::Kind::literal: return expr.text.empty();
@@ -102,7 +102,7 @@ Status check_repetitions(const Rules& rules, const std::vector<bool>& nullable) 
   for (size_t i = 0; i < rules.expr_count(); ++i) {
     const Expr& expr = rules[ExprId(i)];
     if (expr.kind != Expr::Kind::repeat || !exprs[size_t(expr.parts[0])]) continue;
-    const bool counts = expr.min > 1 || (expr.max != kUnbounded && expr.max > 1);
+    const bool counts = expr.min > 1 || expr.max > 1;  // kUnbounded is negative
     if (counts)
       return error("a repetition counts something that may be empty: {", expr.min, ",",
                    expr.max == kUnbounded ? std::string() : std::to_string(expr.max), "}");

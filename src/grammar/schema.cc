@@ -107,6 +107,7 @@ Result<const Json*> SchemaCompiler::resolve(const Json& reference, const std::st
   return target;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): moved from, two templates further down
 const Json& SchemaCompiler::keep(Json schema) {
   std::string text = compact_json(schema);
   return made_.try_emplace(std::move(text), std::move(schema)).first->second;

@@ -49,10 +49,11 @@ Result<ExprId> SchemaCompiler::other_member(const JsonObject& schema,
   exists = others ? *others != Json(false) : !options_.closed_objects;
   if (!exists) return rules_.choice({});
   std::vector<std::string> names;
+  names.reserve(properties.size());
   for (const Property& property : properties) names.push_back(property.name);
   SLIP_TRY(const ExprId value,
            value_of(others ? *others : kAnything, path + "/additionalProperties"));
-  const ExprId key = names.empty() ? json_.string() : json_.other_key(std::move(names));
+  const ExprId key = names.empty() ? json_.string() : json_.other_key(names);
   return json_.member(key, value);
 }
 

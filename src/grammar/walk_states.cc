@@ -58,7 +58,7 @@ WalkStates::Id WalkStates::after(Id state, uint8_t byte, size_t level) {
   if (is_remembered && successors_[known] != kUnknown) return successors_[known];
   matcher_.step(expansion(state), byte, scratch_);
   const Id next = scratch_.empty() ? kDead : state_of(scratch_, level);
-  if (is_remembered && size_t(next + 1) <= kRemembered) successors_[known] = next;
+  if (is_remembered && next < Id(kRemembered)) successors_[known] = next;
   return next;
 }
 

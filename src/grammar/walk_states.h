@@ -23,7 +23,7 @@ class WalkStates {
   // The state after one more byte, at `level` bytes from the start; valid until the next one at the
   // same level.
   Id after(Id state, uint8_t byte, size_t level);
-  const Expansion& expansion(Id state);
+  const Expansion& expansion(Id id);
   void narrow() { matcher_.narrow(); }
   int64_t work() const { return matcher_.work(); }
   // The kinds of text of which any amount may follow.

@@ -17,6 +17,7 @@ class Download {
 
   Status run(const std::function<void(const DownloadProgress&)>& on_progress) {
     std::vector<std::thread> threads;
+    threads.reserve(size_t(job_.options.connections) + 1);
     for (int i = 0; i < job_.options.connections; ++i) threads.emplace_back([this] { fetch(); });
     threads.emplace_back([this] { verify(); });
     {

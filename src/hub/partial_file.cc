@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <numeric>
+#include <system_error>
 #include <utility>
 
 namespace slip {
@@ -25,7 +25,7 @@ Error system_error(const fs::path& path, const char* doing) {
   if (errno == ENOSPC || errno == EDQUOT)
     return error(path.parent_path().string(),
                  ": the disk is full; what has come is kept, so free some space and run it again");
-  return error(path.string(), ": cannot ", doing, ": ", std::strerror(errno));
+  return error(path.string(), ": cannot ", doing, ": ", std::generic_category().message(errno));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 #include "base/clock.h"
 
@@ -52,7 +52,7 @@ Result<std::unique_ptr<Socket>> Socket::connect(const std::string& host, const s
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
       return socket;
     }
-    last = error("cannot reach ", host, ":", port, ": ", std::strerror(code));
+    last = error("cannot reach ", host, ":", port, ": ", std::generic_category().message(code));
   }
   return last;
 }
@@ -78,7 +78,7 @@ Result<size_t> Socket::read(std::span<char> into) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       SLIP_TRY_STATUS(wait(Direction::reading));
     } else if (errno != EINTR) {
-      return error("the connection broke: ", std::strerror(errno));
+      return error("the connection broke: ", std::generic_category().message(errno));
     }
   }
 }
@@ -91,7 +91,7 @@ Status Socket::write(std::string_view bytes) {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       SLIP_TRY_STATUS(wait(Direction::writing));
     } else if (errno != EINTR) {
-      return error("the connection broke: ", std::strerror(errno));
+      return error("the connection broke: ", std::generic_category().message(errno));
     }
   }
   return {};

@@ -85,7 +85,7 @@ template <size_t kLanes>
 static inline void candidate_errors(const float* group, size_t count,
                                     const ScaleCandidates& candidates) {
   for (int step = 0; step < kScaleSteps; ++step) {
-    float* errors = candidates.errors + 2 * step;
+    float* errors = candidates.errors + 2 * size_t(step);
     if (step < candidates.uncut) {
       errors[0] = errors[1] = uncut_error<kLanes>(group, count, candidates.inverses[step]);
     } else {

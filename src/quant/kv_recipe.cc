@@ -78,6 +78,7 @@ Result<KvRecipe> parse_kv_recipe(std::string_view name) {
 
 std::vector<std::string> kv_recipe_names() {
   std::vector<std::string> names;
+  names.reserve(kPlain.size() + kCoded.size() * kCoded.size() + kAliases.size());
   for (const Alias& plain : kPlain) names.emplace_back(plain.name);
   for (const KvCodec keys : kCoded)
     for (const KvCodec values : kCoded) names.push_back(coded_name(keys, values));

@@ -22,7 +22,7 @@ constexpr int bits_of(KvCodec codec) {
   switch (codec) {
     case KvCodec::f32: return 32;
     case KvCodec::bf16: return 16;
-    case KvCodec::fp8: return 8;
+    case KvCodec::fp8:
     case KvCodec::int8: return 8;
     case KvCodec::tq4: return 4;
     case KvCodec::tq3: return 3;

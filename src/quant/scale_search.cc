@@ -83,7 +83,7 @@ uint16_t best_int4_scale(std::span<const float> group) {
   const double peak = std::max(double(largest(group)), kLeastPeak);
   std::array<double, kScaleSteps> scales;
   std::array<float, kScaleSteps> inverses;
-  std::array<float, 2 * kScaleSteps> errors;
+  std::array<float, 2 * size_t(kScaleSteps)> errors;
   int uncut = 0;
   for (size_t step = 0; step < kScaleSteps; ++step) {
     scales[step] = int4_scale_as_stored(peak * kShares[step]);

@@ -8,9 +8,9 @@
 namespace slip {
 
 // Each returns the error that is still to be sent, if there is one.
-ApiStatus answer_anthropic_messages(ApiContext& context, const HttpRequest& request,
+ApiStatus answer_anthropic_messages(ApiContext& context, const HttpRequest& http,
                                     const std::shared_ptr<HttpReply>& reply);
-ApiStatus count_anthropic_tokens(ApiContext& context, const HttpRequest& request,
+ApiStatus count_anthropic_tokens(ApiContext& context, const HttpRequest& http,
                                  const std::shared_ptr<HttpReply>& reply);
 
 }  // namespace slip

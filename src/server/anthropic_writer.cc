@@ -13,10 +13,10 @@ constexpr std::string_view kSignature = "slipstream";
 
 std::string_view stop_reason(const RequestSummary& summary, bool called_tools) {
   switch (summary.finish) {
-    case FinishReason::max_tokens: return "max_tokens";
+    case FinishReason::max_tokens:
     case FinishReason::context_full: return "max_tokens";
     case FinishReason::stop_string: return "stop_sequence";
-    case FinishReason::stop_token: break;
+    case FinishReason::stop_token:
     case FinishReason::cancelled: break;
   }
   return called_tools ? "tool_use" : "end_turn";

@@ -44,7 +44,7 @@ void ApiContext::note_unknown(const std::string& endpoint, const std::vector<std
     const std::string shown = printable_line(name, kLongestName);
     {
       const std::lock_guard lock(mutex_);
-      if (noted_.size() >= kMostNotes || !noted_.insert(endpoint + " " + shown).second) continue;
+      if (noted_.size() >= kMostNotes || !noted_.insert(cat(endpoint, " ", shown)).second) continue;
     }
     options.log(cat(endpoint, ": the field '", shown, "' is not known and ignored"));
   }

@@ -45,8 +45,10 @@ void send_anthropic_error(HttpReply& reply, const ApiError& error);
 }  // namespace slip
 
 // SLIP_API_TRY(auto prompt, write(request)): declares `prompt`, or returns the error to the caller.
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration stands in none
 #define SLIP_API_TRY(declaration, expression)                                              \
   auto SLIP_CONCAT(slip_try_, __LINE__) = (expression);                                    \
   if (auto* slip_error = std::get_if<::slip::ApiError>(&SLIP_CONCAT(slip_try_, __LINE__))) \
     return std::move(*slip_error);                                                         \
   declaration = std::get<0>(std::move(SLIP_CONCAT(slip_try_, __LINE__)))
+// NOLINTEND(bugprone-macro-parentheses)

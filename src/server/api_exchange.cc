@@ -34,8 +34,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   // From the listeners.
   void on_prompt(size_t choice, int64_t done, int64_t total);
-  void on_token(size_t choice, const TokenEvent& event);
-  void on_finish(size_t choice, const RequestSummary& summary);
+  void on_token(size_t index, const TokenEvent& event);
+  void on_finish(size_t index, const RequestSummary& summary);
 
  private:
   struct Choice {

@@ -49,7 +49,7 @@ class Canary::Token : public RequestListener {
   double age() const { return clock_.seconds(); }
 
  private:
-  const Stopwatch clock_;
+  const Stopwatch clock_{};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool came_ = false, finished_ = false;

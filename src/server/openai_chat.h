@@ -15,7 +15,7 @@ ApiResult<ChatRequest> read_openai_chat(ApiContext& context, const JsonObject& b
 ToolUse read_tool_choice(RequestFields& fields);
 
 // The error, if there is one, is still to be sent.
-ApiStatus answer_openai_chat(ApiContext& context, const HttpRequest& request,
+ApiStatus answer_openai_chat(ApiContext& context, const HttpRequest& http,
                              const std::shared_ptr<HttpReply>& reply);
 
 }  // namespace slip

@@ -105,7 +105,7 @@ const JsonObject* RequestFields::object(std::string_view key) {
 
 std::optional<std::string> RequestFields::one_of(std::string_view key,
                                                  std::initializer_list<std::string_view> choices) {
-  const std::optional<std::string> chosen = text(key);
+  std::optional<std::string> chosen = text(key);
   if (!chosen) return std::nullopt;
   std::string all;
   for (const std::string_view choice : choices) {

@@ -12,12 +12,12 @@ enum class DType : uint8_t { f32, bf16, f16, fp8_e4m3, i8, u8, i32 };
 
 constexpr size_t bytes_per_value(DType type) {
   switch (type) {
-    case DType::f32: return 4;
+    case DType::f32:
     case DType::i32: return 4;
-    case DType::bf16: return 2;
+    case DType::bf16:
     case DType::f16: return 2;
-    case DType::fp8_e4m3: return 1;
-    case DType::i8: return 1;
+    case DType::fp8_e4m3:
+    case DType::i8:
     case DType::u8: return 1;
   }
   unreachable("DType");

@@ -36,7 +36,7 @@ Value make_range(Heap& heap, const Value&, const Args& args) {
     if (static_cast<Int>(items.size()) >= kMaxRange)
       fail("Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
     heap.step();
-    items.push_back(i);
+    items.emplace_back(i);
   }
   return make_list(heap, std::move(items), ListType::range);
 }

@@ -89,6 +89,7 @@ std::vector<Value> sorted(Heap& heap, std::vector<Keyed> keyed, bool reversed) {
     return reversed ? less(heap, b.first, a.first) : less(heap, a.first, b.first);
   });
   std::vector<Value> out;
+  out.reserve(keyed.size());
   for (const Keyed& entry : keyed) out.push_back(entry.second);
   return out;
 }
@@ -135,9 +136,10 @@ Value extreme(Heap& heap, const Value& value, const Args& args) {
   const Parameters given(args, largest ? "max" : "min", {"case_sensitive", "attribute"});
   std::optional<Keyed> best;
   for (const Value& item : iterate(heap, value)->items) {
-    Value key = sort_key(heap, item, given.has(1) ? &given[1] : nullptr, given.flag(0, false));
+    const Value key =
+        sort_key(heap, item, given.has(1) ? &given[1] : nullptr, given.flag(0, false));
     if (!best || (largest ? less(heap, best->first, key) : less(heap, key, best->first)))
-      best = Keyed(std::move(key), item);
+      best = Keyed(key, item);
   }
   return best ? best->second : Value(Undefined{.name = "No aggregated item, sequence was empty."});
 }

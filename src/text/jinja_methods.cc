@@ -12,7 +12,8 @@ std::string_view text_of(const Value& subject) { return std::get<Text>(subject).
 
 Value text_list(Heap& heap, const std::vector<std::string_view>& parts) {
   std::vector<Value> items;
-  for (const std::string_view part : parts) items.push_back(Text{part});
+  items.reserve(parts.size());
+  for (const std::string_view part : parts) items.emplace_back(Text{part});
   return make_list(heap, std::move(items));
 }
 

@@ -191,7 +191,7 @@ const List* iterate(Heap& heap, const Value& value) {
   std::vector<Value> items;
   if (const auto* text = as<Text>(value)) {
     for (const std::string_view character : characters_of(text->bytes))
-      items.push_back(Text{character});
+      items.emplace_back(Text{character});
   } else if (const auto* dict = as_dict(value)) {
     for (const auto& entry : dict->entries) items.push_back(entry.first);
   } else if (!is<Undefined>(value)) {

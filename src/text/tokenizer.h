@@ -67,7 +67,7 @@ class Tokenizer {
   Tokenizer() = default;
 
   // `config` is tokenizer_config.json, maybe empty.
-  static Result<Tokenizer> build(const Json& tokenizer, const JsonObject& config);
+  static Result<Tokenizer> build(const Json& json, const JsonObject& config);
   Status find_bos(const JsonObject& tokenizer, const JsonObject& config);
   Status add_tokens(const std::vector<AddedToken>& tokens, TokenContents& contents);
   void store_bytes(const TokenContents& contents, const TokenDecoder& decoder);

@@ -26,6 +26,7 @@ class CharInfo {
   bool may_change_in_nfc() const { return bits_ & 8; }
   // Canonical_Combining_Class: 0 for all but combining marks.
   uint8_t combining_class() const { return uint8_t(bits_ >> 8); }
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 finds a 0 in what a default compares with
   auto operator<=>(const CharInfo&) const = default;
 
  private:

@@ -19,7 +19,7 @@ size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 
 }  // namespace
 
-void WeightTable::add_linear(std::string module, int64_t out, int64_t in, Weight* into) {
+void WeightTable::add_linear(const std::string& module, int64_t out, int64_t in, Weight* into) {
   add_linear({.name = module, .module = module, .out = out, .in = in, .recoding = {}}, into);
 }
 

@@ -37,7 +37,7 @@ struct MadeLinear {
 class WeightTable {
  public:
   // A matrix [out, in] for linear layers. `into` must outlive load().
-  void add_linear(std::string module, int64_t out, int64_t in, Weight* into);
+  void add_linear(const std::string& module, int64_t out, int64_t in, Weight* into);
   void add_linear(MadeLinear linear, Weight* into);
 
   // A small f32 tensor; `map` is applied to every value (norms are stored minus one, say).

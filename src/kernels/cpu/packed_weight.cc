@@ -116,7 +116,7 @@ size_t cpu_block_bytes(const WeightInfo& info) {
     case WeightFormat::fp8_block: return size_t(info.in * kLanes) * value_bytes(info.format);
     case WeightFormat::int8_row: return size_t((info.in + 3) / 4) * 64;
     case WeightFormat::int4_group:
-      return size_t(info.in / info.group) * size_t(2 * kLanes + info.group / 8 * 64);
+      return size_t(info.in / info.group) * size_t(2 * kLanes + int64_t(info.group) / 8 * 64);
   }
   unreachable("WeightFormat");
 }

@@ -47,6 +47,7 @@ void read_rope(ConfigReader& text, LayerKind which, KindConfig& kind) {
 void read_layer_sizes(ConfigReader& by_layer, const std::vector<LayerKind>& layers,
                       std::array<KindConfig, 2>& kinds) {
   std::vector<KindConfig> sizes;
+  sizes.reserve(layers.size());
   for (const LayerKind kind : layers) sizes.push_back(kinds[size_t(kind)]);
   for (const std::string& key : by_layer.keys()) {
     size_t index = layers.size();

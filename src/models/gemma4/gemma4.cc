@@ -40,8 +40,8 @@ Gemma4::Gemma4(const LoadOptions& load, Ops& ops)
       config_(load.config),
       files_(load.files),
       activations_(load.config, load.options.max_rows, &ops.memory()) {
-  output_spans_.reserve(size_t(max_rows()));
-  ops_.reserve(step_limits(config_, max_rows(), load.options.context, load.beside));
+  output_spans_.reserve(size_t(activations_.max_rows));
+  ops_.reserve(step_limits(config_, activations_.max_rows, load.options.context, load.beside));
 }
 
 Result<std::unique_ptr<Gemma4>> Gemma4::load(const LoadOptions& load, Ops& ops, ThreadPool& pool,

