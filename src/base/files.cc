@@ -103,8 +103,8 @@ size_t page_size() { return size_t(::sysconf(_SC_PAGESIZE)); }
 
 // What direct reads are aligned to: no disk and no file system wants more.
 constexpr size_t kDiskBlock = 4096;
-// Less than this the kernel's own reading ahead gets as fast.
-constexpr size_t kLargeRead = size_t{256} << 10;
+// Less than this the kernel, which reads ahead, gets as fast.
+constexpr size_t kLargeRead = size_t{512} << 10;
 
 // Whether the page cache has all of a range of a mapped file, as far as the kernel tells: it says
 // yes to those who may not know.

@@ -44,8 +44,8 @@ TEST_F(MappedFileTest, FetchesWhatIsThere) {
   };
   DiskRoom room;
   for (const Range& range :
-       {Range{(1 << 20) + 3, 300001}, Range{0, 1 << 20}, Range{kSize - 300000, 300000},
-        Range{4096, 262144}, Range{kSize - 1, 1}, Range{5, 0}, Range{1, kSize - 1}}) {
+       {Range{(1 << 20) + 3, 600001}, Range{0, 1 << 20}, Range{kSize - 600000, 600000},
+        Range{4096, 524288}, Range{kSize - 1, 1}, Range{5, 0}, Range{1, kSize - 1}}) {
     const auto part = file.value().bytes().subspan(range.offset, range.length);
     EXPECT_EQ(text(file.value().fetch(part, room)), content_.substr(range.offset, range.length))
         << range.length << " bytes at " << range.offset;
