@@ -84,14 +84,28 @@ Status TalkingModel::load(const ModelFlags& flags, const SpeculateFlags& specula
   return {};
 }
 
-Status TalkingModel::load_for_many(const ModelFlags& flags, const SpeculateFlags& speculation,
-                                   int64_t users, const LoadProgress& progress) {
+Result<EngineOptions> TalkingModel::options_for_many(const ModelFlags& flags,
+                                                     const SpeculateFlags& speculation,
+                                                     int64_t users) const {
   constexpr int64_t kRememberedPerUser = 4;  // states of earlier texts
-  const Stopwatch clock;
-  SLIP_TRY_STATUS(prepare(flags));
   SLIP_TRY(EngineOptions options, engine_options(flags, speculation, 0));
   options.memory.sequences = users;
   options.memory.checkpoints = kRememberedPerUser * users;
+  return options;
+}
+
+Result<MemoryPlan> TalkingModel::plan_for_many(const ModelFlags& flags,
+                                               const SpeculateFlags& speculation, int64_t users) {
+  SLIP_TRY_STATUS(prepare(flags));
+  SLIP_TRY(const EngineOptions options, options_for_many(flags, speculation, users));
+  return Engine::plan(source_, options, *backend_.ops);
+}
+
+Status TalkingModel::load_for_many(const ModelFlags& flags, const SpeculateFlags& speculation,
+                                   int64_t users, const LoadProgress& progress) {
+  const Stopwatch clock;
+  SLIP_TRY_STATUS(prepare(flags));
+  SLIP_TRY(const EngineOptions options, options_for_many(flags, speculation, users));
   SLIP_TRY(engine_, Engine::load(source_, options, *backend_.ops, *backend_.pool, progress));
   load_seconds_ += clock.seconds();
   return {};

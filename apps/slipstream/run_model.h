@@ -30,9 +30,11 @@ class TalkingModel {
   Status load_for_many(const ModelFlags& flags, const SpeculateFlags& speculation, int64_t users,
                        const LoadProgress& progress);
 
-  // What load() would take.
+  // What they would take.
   Result<MemoryPlan> plan(const ModelFlags& flags, const SpeculateFlags& speculation,
                           int64_t positions);
+  Result<MemoryPlan> plan_for_many(const ModelFlags& flags, const SpeculateFlags& speculation,
+                                   int64_t users);
 
   // A whole prompt to token ids.
   Result<std::vector<int32_t>> encode(const std::string& text) const;
@@ -58,6 +60,8 @@ class TalkingModel {
   Status prepare(const ModelFlags& flags);
   Result<EngineOptions> engine_options(const ModelFlags& flags, const SpeculateFlags& speculation,
                                        int64_t positions) const;
+  Result<EngineOptions> options_for_many(const ModelFlags& flags, const SpeculateFlags& speculation,
+                                         int64_t users) const;
 
   std::string name_;
   ModelSource source_;

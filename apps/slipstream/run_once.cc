@@ -94,6 +94,8 @@ void print_notes(const RunAnswer& answer, const TalkingModel& model, const Specu
                  "note: %s cut the model off in its thoughts, so there is no answer; allow more "
                  "tokens, or use --think off\n",
                  cut);
+  else if (!cut && answer.empty() && model.tokenizer() && !InterruptScope::interrupted())
+    std::fprintf(stderr, "note: the model ended its answer before its first word\n");
   else if (answer.result.finish == FinishReason::context_full)
     std::fprintf(stderr,
                  "note: the context is full (%lld tokens), the answer ends here; --ctx takes up to "

@@ -40,10 +40,12 @@ void ServeOptions::add_to(Flags& flags) {
   flags.choice("--log-format", &log_format, {"text", "json"}, "Of the lines on standard error");
   flags.option("--shutdown-seconds", &shutdown_seconds, "S",
                "How long answers may take to end after SIGTERM; a second signal ends at once");
+  flags.flag("--dry-run", &dry_run, "Print the memory that would be used, and serve nobody");
   flags.footer(
       "Examples:\n"
       "  slipstream serve                                  minnow on http://127.0.0.1:8080\n"
       "  slipstream serve DIR -c 64K --max-users 8         eight at once, 64K positions each\n"
+      "  slipstream serve DIR --dry-run                    what fits?\n"
       "  SLIPSTREAM_API_KEY=... slipstream serve --host 0.0.0.0   for the local network");
 }
 

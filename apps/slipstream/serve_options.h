@@ -32,6 +32,7 @@ struct ServeOptions {
   std::string config;
   std::string log_format = "text";
   double shutdown_seconds = 30;
+  bool dry_run = false;
 
   void add_to(Flags& flags);
 

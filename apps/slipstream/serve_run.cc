@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <optional>
@@ -36,6 +37,12 @@ constexpr double kLoadNoteSeconds = 5;
 
 // For the last bytes of replies to reach their clients.
 constexpr double kGoodbyeSeconds = 2;
+
+std::string what_fits(const TalkingModel& model, const MemoryPlan& plan) {
+  return cat(model.backend().description, ": up to ", plan.sequences, " answers at once, ",
+             plan.context, " positions each, ", plan.pages * kPageLen, " in all\n",
+             plan.describe());
+}
 
 class Serving {
  public:
@@ -172,17 +179,15 @@ class Serving {
     const MemoryPlan& plan = model_.engine().memory();
     char time[32];
     std::snprintf(time, sizeof(time), "%.1f", seconds);
-    log_.note(
-        "ready",
-        cat(model_.name(), " is ready after ", time, " s on ", model_.backend().description,
-            ": up to ", plan.sequences, " answers at once, ", plan.context, " positions each, ",
-            plan.pages * kPageLen, " in all\n", plan.describe(), "chat page and API: ", url()),
-        {{"seconds", seconds},
-         {"users", plan.sequences},
-         {"context", plan.context},
-         {"positions", plan.pages * kPageLen},
-         {"bytes", plan.total()},
-         {"url", url()}});
+    log_.note("ready",
+              cat(model_.name(), " is ready after ", time, " s on ", what_fits(model_, plan),
+                  "chat page and API: ", url()),
+              {{"seconds", seconds},
+               {"users", plan.sequences},
+               {"context", plan.context},
+               {"positions", plan.pages * kPageLen},
+               {"bytes", plan.total()},
+               {"url", url()}});
   }
 
   void stop() {
@@ -240,6 +245,12 @@ Result<int> serve(const ServeOptions& options) {
   SLIP_TRY(KeyRing keys, options.keys(user_environment()));
   SLIP_TRY(TalkingModel model, TalkingModel::open(options.model));
   if (!model.tokenizer()) return error("a server needs a tokenizer, and the model has none");
+  if (options.dry_run) {
+    SLIP_TRY(const MemoryPlan plan,
+             model.plan_for_many(options.model, options.speculation, options.max_users));
+    std::printf("%s on %s", model.name().c_str(), what_fits(model, plan).c_str());
+    return 0;
+  }
   Serving serving(options, std::move(model));
   SLIP_TRY_STATUS(serving.listen(std::move(keys)));
   return serving.run();

@@ -151,6 +151,15 @@ TEST(Run, DryRunPrintsThePlanAndNotes) {
   EXPECT_EQ(object.at("context").to_number<int>(), 1024);
 }
 
+TEST(Run, SaysWhenThereIsNoAnswer) {
+  const std::vector<std::string> ends_at_once{"run",      "--prompt",     "Hi",
+                                              "--greedy", "--logit-bias", "8160=1000"};
+  const Finished done = run(ends_at_once);
+  EXPECT_EQ(done.status, 0);
+  EXPECT_EQ(done.out, "");
+  EXPECT_THAT(done.err, HasSubstr("before its first word"));
+}
+
 TEST(Run, SaysWhenThoughtsUsedUpAllTokens) {
   const Finished done = run({"run", "--prompt", "Tell me a story.", "--greedy", "-n", "4"});
   EXPECT_EQ(done.status, 0);

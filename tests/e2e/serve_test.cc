@@ -167,6 +167,13 @@ TEST(Serve, IsThereBeforeTheModelIs) {
   EXPECT_TRUE(seen);
 }
 
+TEST(Serve, DryRunSaysWhatFits) {
+  const Finished done = run({"serve", "--dry-run", "--max-users", "3", "-c", "2K"});
+  EXPECT_EQ(done.status, 0);
+  EXPECT_THAT(done.out, HasSubstr("up to 3 answers at once, 2048 positions each"));
+  EXPECT_THAT(done.out, HasSubstr("weights"));
+}
+
 TEST(Serve, UsesNoProcessorWhenIdle) {
   Server server({});
   ASSERT_TRUE(server.wait_until_ready());
