@@ -42,7 +42,7 @@ check: test-deps ## formatting and include edges
 	@tools/check-format.sh
 	@tools/check-includes.sh
 
-tidy: deps ## clang-tidy over src/ and apps/; R='text|hub' for a part (a quarter of an hour for all)
+tidy: deps ## clang-tidy over src/ and apps/; R='text|hub' for a part
 	@tools/check-tidy.sh $(if $(R),'$(R)')
 
 sanitize: test-deps ## parsers under address and undefined-behaviour, threads under thread sanitizer

@@ -22,8 +22,8 @@ name_of() {
 }
 
 # The analyzer would pass over what a unity file includes. It stops looking at a function after a
-# quarter of its usual number of states: with all of them a server's file takes five times as long,
-# and nothing more was found. g++ has warnings that clang has not.
+# quarter of its usual number of states: with all of them one file of the server takes minutes.
+# g++ has warnings that clang has not.
 options=(-Wno-unknown-warning-option -Xclang -analyzer-opt-analyze-headers
   -Xclang -analyzer-config -Xclang max-nodes=50000)
 arguments="${options[*]/#/--extra-arg=}"
