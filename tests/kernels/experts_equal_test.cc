@@ -250,14 +250,14 @@ TEST_P(ExpertsEqual, ManyExperts) {
       const ExpertsCase test = make_case(ops(), shape, kExperts, kTopK, shared, rng);
       const Guarded many = copy_of(test.base.view().first(16));
       ops().experts(test.args(0, 16, false, many));
-      for (const int64_t rows : {1, 3, 4, 16}) {
+      for (const int64_t rows : {1, 3, 4, 16, 17}) {
         const Guarded right = copy_of(test.base.view().first(rows)), ours = copy_of(right);
         ref().experts(test.args(0, rows, true, right));
         ops().experts(test.args(0, rows, false, ours));
         const std::string what =
             cat("experts, ", describe(shape), ", shared ", name_of(shared), ", ", rows, " rows");
         expect_within(ours.values(), right.values(), experts_bound(test, rows), what);
-        if (tolerance().invariant_rows >= 16)
+        if (tolerance().invariant_rows >= 16 && rows <= 16)
           expect_same_bits(ours.values(), rows_of(many, 0, rows), what + " against 16");
       }
     }

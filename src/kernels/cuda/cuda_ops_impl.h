@@ -79,6 +79,7 @@ class CudaOps : public Ops {
 
   void embed_from_host(const EmbedArgs& args);
   void run_linears(const View& x, std::span<const LinearOutput> outputs, bool add);
+  void add_shared_expert(const ExpertsArgs& args);
 
   Launcher launcher_;
   std::unique_ptr<DeviceMemory> memory_;

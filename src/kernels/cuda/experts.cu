@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/cuda_ops_impl.h"
+#include "kernels/cuda/device/warp.cuh"
 #include "kernels/cuda/experts.h"
 #include "kernels/dims.h"
 
@@ -35,6 +36,17 @@ InputForms forms_of(std::span<const ExpertWeight> weights) {
   InputForms forms;
   for (const ExpertWeight& weight : weights) forms.add(weight);
   return forms;
+}
+
+constexpr int kScaleThreads = 256;
+
+// x[row] *= sigmoid(gates[row]); a block per row.
+__global__ void scale_rows_kernel(float* x, const float* gates, int64_t width) {
+  let_next_begin();
+  wait_for_inputs();
+  const float gate = sigmoid(gates[blockIdx.x]);
+  x += blockIdx.x * width;
+  for (int64_t i = threadIdx.x; i < width; i += kScaleThreads) x[i] *= gate;
 }
 
 }  // namespace
@@ -137,11 +149,22 @@ void CudaOps::experts(const ExpertsArgs& args) {
   run_many_rows(
       launcher_, step,
       scratch(many_rows_scratch_bytes(rows, hidden, top_k, experts, width, step.shared_width)));
-  if (!shared_later) return;
-  step.top_k = 0;
-  step.shared_width = int32_t(shared_width);
-  step.add = true;
-  run_few_rows(launcher_, step, activations);
+  if (shared_later) add_shared_expert(args);
+}
+
+// A dense MLP whose activations are scaled, which is the same as scaling what comes of them.
+void CudaOps::add_shared_expert(const ExpertsArgs& args) {
+  const int64_t rows = args.x.shape[0], width = args.shared.gate.info.out;
+  const auto bytes = size_t(rows * width) * sizeof(float);
+  check(args.scratch.bytes() >= 2 * bytes, "experts: the shared one is wider than all chosen ones");
+  const View gate{args.scratch.data, DType::f32, {rows, width}};
+  const View up{args.scratch.data + bytes, DType::f32, {rows, width}};
+  const LinearOutput outputs[] = {{args.shared.gate, gate}, {args.shared.up, up}};
+  linears({.x = args.x, .outputs = outputs});
+  gated_mul({.gate = gate, .up = up, .out = gate, .activation = args.activation});
+  launch(launcher_, unsigned(rows), kScaleThreads, 0, scale_rows_kernel, gate.f32(),
+         args.shared_gate.f32(), width);
+  linear({.x = gate, .weight = args.shared.down, .out = args.out, .add = true});
 }
 
 }  // namespace slip
