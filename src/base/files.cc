@@ -106,11 +106,9 @@ constexpr size_t kDiskBlock = 4096;
 // Less than this the kernel, which reads ahead, gets as fast.
 constexpr size_t kLargeRead = size_t{512} << 10;
 
-// Whether the page cache has all of a range of a mapped file, as far as the kernel tells: it says
-// yes to those who may not know.
-bool is_cached(std::byte* from, size_t length) {
-  std::byte* page = from - reinterpret_cast<uintptr_t>(from) % page_size();
-  length += size_t(from - page);
+// Whether the page cache has all of a range of a mapped file that begins a page, as far as the
+// kernel tells: it says yes to those who may not know.
+bool is_cached(std::byte* page, size_t length) {
   std::vector<unsigned char> there((length + page_size() - 1) / page_size());
   if (::mincore(page, length, there.data()) != 0) return true;
   return std::ranges::all_of(there, [](unsigned char flags) { return (flags & 1) != 0; });
@@ -169,7 +167,8 @@ std::span<const std::byte> MappedFile::fetch(std::span<const std::byte> part,
                                              DiskRoom& room) const {
   if (part.empty()) return part;
   const auto offset = size_t(part.data() - data_);
-  const size_t begin = offset / kDiskBlock * kDiskBlock, needed = offset + part.size() - begin;
+  const size_t block = std::max(kDiskBlock, page_size());  // both are powers of two
+  const size_t begin = offset / block * block, needed = offset + part.size() - begin;
   std::byte* from = const_cast<std::byte*>(data_) + begin;
   if (is_cached(from, needed)) return part;
   const size_t length = (needed + kDiskBlock - 1) / kDiskBlock * kDiskBlock;
