@@ -109,14 +109,13 @@ class TileBlock {
         if (kTiles == kWholeTiles && p_.segments == 0) {
           const int64_t at = (int64_t(work.span.first_row) + row) * p_.q_heads + head;
           const float factor = __fmul_rn(reciprocal(denominator), p_.value_factor);
-          store(t, half,
-                [&](int dim, float sum) { p_.out[at * kDim + dim] = __fmul_rn(sum, factor); });
+          store(t, half, p_.out + at * kDim, [&](float sum) { return __fmul_rn(sum, factor); });
         } else {
           const int64_t at =
               ((int64_t(work.partial_row) + row) * p_.q_heads + head) * p_.segments + blockIdx.y;
           if (warp_id() == 0 && j == 0)
             p_.partials.stats[at] = make_float2(maximum_[t][half], denominator);
-          store(t, half, [&](int dim, float sum) { p_.partials.sums[at * kDim + dim] = sum; });
+          store(t, half, p_.partials.sums + at * kDim, [](float sum) { return sum; });
         }
       }
   }
@@ -403,16 +402,18 @@ class TileBlock {
     }
   }
 
-  // Calls put(dimension, sum) for what this lane has of a query.
-  template <class Put>
-  __device__ __forceinline__ void store(int t, int half, const Put& put) const {
+  // Puts made(sum) of what this lane has of a query where it belongs in the query's row.
+  template <class Made>
+  __device__ __forceinline__ void store(int t, int half, float* row, const Made& made) const {
     constexpr int kPiece = kDim / 32;
 #pragma unroll
     for (int c = 0; c < 2; ++c)
 #pragma unroll
-      for (int tile = 0; tile < kPiece; ++tile)
-        put(warp_id() * (kDim / 4) + kPiece * (2 * (lane_id() % 4) + c) + tile,
-            mixed_[t][tile].v[2 * half + c]);
+      for (int tile = 0; tile < kPiece; tile += kQuad) {
+        const auto sum = [&](int i) { return made(mixed_[t][tile + i].v[2 * half + c]); };
+        float* to = row + warp_id() * (kDim / 4) + kPiece * (2 * (lane_id() % 4) + c) + tile;
+        *reinterpret_cast<float4*>(to) = make_float4(sum(0), sum(1), sum(2), sum(3));
+      }
   }
 
   const TileParams& p_;

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/attention_sources.cuh"
+#include "kernels/cuda/quads.cuh"
 
 namespace slip {
 

@@ -52,10 +52,11 @@ __device__ __forceinline__ float block_sum(float x, float* shared) {
   return total;
 }
 
-// Weights are read once and never written: past the first-level cache.
+// Weights are read once in a step and never written: they leave the caches first, so that what is
+// read again, code above all, stays in the second level.
 __device__ __forceinline__ uint4 load_stream(const void* p) {
   uint4 v;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.cs.nc.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                : "l"(p));
   return v;
