@@ -64,7 +64,7 @@ browser: current ## the chat page in a real browser (needs Node.js and Chromium)
 
 fuzz: ## build the libFuzzer programs with clang
 	@cmake --preset fuzz >/dev/null
-	@cmake --build --preset fuzz
+	@cmake --build --preset fuzz --target fuzzers
 
 cuda: deps ## the binary with the CUDA backend, build/slipstream (needs nvcc)
 	@[ -f build/cuda/build.ninja ] || cmake --preset cuda -DSLIP_TESTS=OFF
