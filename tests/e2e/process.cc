@@ -9,8 +9,11 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <stdexcept>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -103,6 +106,9 @@ TerminalSession::TerminalSession(const std::vector<std::string>& arguments,
   size.ws_col = 80;
   char name[256];
   child_ = ::forkpty(&terminal_, name, nullptr, &size);
+  if (child_ < 0)
+    throw std::runtime_error(std::string("no terminal: forkpty: ") + std::strerror(errno) +
+                             "; is /dev/pts mounted?");
   if (child_ == 0) {
     ::execve(argv[0], argv.data(), envp.data());
     ::_exit(127);
