@@ -19,9 +19,12 @@ namespace {
 std::string plan_text(const QuantizePlan& plan) {
   std::string text;
   for (const auto& [tensor_class, forms] : plan.counts)
-    for (const auto& [form, count] : forms)
-      text += cat("  ", name_of(tensor_class), ": ", count, " matrices ",
-                  form == StoredForm::plain ? "stay " : "become ", name_of(form), "\n");
+    for (const auto& [form, count] : forms) {
+      const std::string verb = form == StoredForm::plain ? "stay" : "become";
+      text += cat("  ", name_of(tensor_class), ": ", count,
+                  count == 1 ? " matrix " + verb + "s " : " matrices " + verb + " ", name_of(form),
+                  "\n");
+    }
   return text;
 }
 
