@@ -52,8 +52,8 @@ __device__ __forceinline__ float block_sum(float x, float* shared) {
   return total;
 }
 
-// Weights are read once in a step and never written: they leave the caches first, so that what is
-// read again, code above all, stays in the second level.
+// Weights are read once in a step and never written: they leave the caches before what is read
+// again.
 __device__ __forceinline__ uint4 load_stream(const void* p) {
   uint4 v;
   asm volatile("ld.global.cs.nc.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
