@@ -241,6 +241,9 @@ Weight WeightPacker::pack(const Launcher& launcher, const Weight& plain,
   cudaPointerAttributes where{};
   cuda_check(cudaPointerGetAttributes(&where, storage.data()));
   cuda_check(cudaSetDevice(where.device));
+  // Lanes do not wait for the launcher's stream, which may still be clearing this memory, or be
+  // reading what it held before.
+  cuda_check(cudaStreamSynchronize(launcher.stream));
   std::unique_ptr<Lane> lane = take_lane();
   lane->pack(launcher, plain, storage.data());
   return_lane(std::move(lane));
