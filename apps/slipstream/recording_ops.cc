@@ -23,6 +23,13 @@ uint64_t bytes_of(const ExpertsArgs& args) {
   const uint64_t shared = args.shared.gate.empty() ? 0 : bytes_of(args.shared);
   return uint64_t(used * double(bytes_of(args.experts[0]))) + shared;
 }
+// States that are read and, where they change, written.
+uint64_t bytes_of(const View& states, std::span<const Span> spans) {
+  uint64_t bytes = 0;
+  const uint64_t slot = states.bytes() / uint64_t(states.shape[0]);
+  for (const Span& span : spans) bytes += (span.record ? 1 : 2) * slot;
+  return bytes;
+}
 
 }  // namespace
 
@@ -81,11 +88,23 @@ void RecordingOps::linear(const LinearArgs& args) {
 }
 
 void RecordingOps::delta_net(const DeltaNetArgs& args) {
-  uint64_t bytes = 0;
-  const uint64_t slot = args.state.bytes() / uint64_t(args.state.shape[0]);
-  for (const Span& span : args.spans) bytes += (span.record ? 1 : 2) * slot;
-  run(&Ops::delta_net, args, "delta_net", bytes);
+  run(&Ops::delta_net, args, "delta_net", bytes_of(args.state, args.spans));
 }
+
+// On the host these are their parts, each of which is worth a line.
+// NOLINTBEGIN(bugprone-parent-virtual-call)
+void RecordingOps::gate_heads_linear(const GateHeadsLinearArgs& args) {
+  if (memory().on_host()) return Ops::gate_heads_linear(args);
+  run(&Ops::gate_heads_linear, args, "gate_heads_linear " + describe(args.weight),
+      bytes_of(args.weight));
+}
+
+void RecordingOps::gated_delta_net(const GatedDeltaNetArgs& args) {
+  if (memory().on_host()) return Ops::gated_delta_net(args);
+  run(&Ops::gated_delta_net, args, "gated_delta_net " + describe(args.weight),
+      bytes_of(args.state, args.spans) + bytes_of(args.weight));
+}
+// NOLINTEND(bugprone-parent-virtual-call)
 
 void RecordingOps::attention(const AttentionArgs& args) {
   uint64_t bytes = 0;

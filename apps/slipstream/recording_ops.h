@@ -45,6 +45,8 @@ class RecordingOps : public ForwardingOps {
   void gate_heads(const GateHeadsArgs& args) override;
   void join(const JoinArgs& args) override;
   void linears(const LinearsArgs& args) override;
+  void gated_delta_net(const GatedDeltaNetArgs& args) override;
+  void gate_heads_linear(const GateHeadsLinearArgs& args) override;
   void gated_mlp(const GatedMlpArgs& args) override;
   void experts(const ExpertsArgs& args) override;
   void soft_cap(const SoftCapArgs& args) override;

@@ -53,8 +53,11 @@ class CapturingOps : public ForwardingOps {
   void gated_mlp(const GatedMlpArgs& args) override;
   void experts(const ExpertsArgs& args) override;
   // Its parts, so that they come by here.
-  // NOLINTNEXTLINE(bugprone-parent-virtual-call)
+  // NOLINTBEGIN(bugprone-parent-virtual-call)
   void norm_linears(const NormLinearsArgs& args) override { Ops::norm_linears(args); }
+  void gated_delta_net(const GatedDeltaNetArgs& args) override { Ops::gated_delta_net(args); }
+  void gate_heads_linear(const GateHeadsLinearArgs& args) override { Ops::gate_heads_linear(args); }
+  // NOLINTEND(bugprone-parent-virtual-call)
 
  private:
   struct Packed {

@@ -194,6 +194,51 @@ struct GatedRmsNormArgs {
   float eps;
 };
 
+// What a delta-net layer does behind its projections, in one operation:
+// out += weight gated_rms_norm(delta_net(causal_conv(qkv)), z)
+struct GatedDeltaNetArgs {
+  View qkv;                         // [rows, channels], as projected
+  View conv;                        // [width, channels]
+  View tail;                        // as in CausalConvArgs
+  View mixing;                      // [rows, channels]: scratch, what is convolved may go here
+  View a, b, rate, dt_bias, state;  // as in DeltaNetArgs
+  DeltaRecord record{};
+  View z;           // [rows, value_heads, value_dim]
+  View norm_scale;  // [value_dim]
+  View mixed;       // [rows, value_heads, value_dim]: scratch, what is normed may go here
+  float eps;
+  Weight weight;  // [hidden, value_heads * value_dim]
+  View out;       // [rows, hidden]
+  int64_t key_heads;
+  std::span<const Span> spans;
+
+  // Its parts.
+  CausalConvArgs convolution() const {
+    return {.x = qkv, .weight = conv, .tail = tail, .out = mixing, .spans = spans};
+  }
+  DeltaNetArgs delta_rule() const {
+    return {.qkv = mixing,
+            .a = a,
+            .b = b,
+            .rate = rate,
+            .dt_bias = dt_bias,
+            .state = state,
+            .record = record,
+            .out = mixed,
+            .key_heads = key_heads,
+            .spans = spans};
+  }
+  GatedRmsNormArgs norm() const {
+    return {.x = mixed, .gate = z, .scale = norm_scale, .out = mixed, .eps = eps};
+  }
+  LinearArgs projection() const {
+    return {.x = mixed.reshaped({mixed.shape[0], mixed.shape[1] * mixed.shape[2]}),
+            .weight = weight,
+            .out = out,
+            .add = true};
+  }
+};
+
 // cos and sin of position * frequency for every row of a step; shared by all layers.
 struct RopeTableArgs {
   View frequencies;  // [pairs]
@@ -270,6 +315,23 @@ struct AttentionArgs {
 struct GateHeadsArgs {
   View x;           // [rows, heads, dim]; in and out
   View q_and_gate;  // [rows, heads, 2 * dim]
+};
+
+// out += weight (x * sigmoid(gate)), with all heads of a row side by side
+struct GateHeadsLinearArgs {
+  View x;           // [rows, heads, dim]; what is gated may go here, too
+  View q_and_gate;  // [rows, heads, 2 * dim]
+  Weight weight;    // [hidden, heads * dim]
+  View out;         // [rows, hidden]
+
+  // Its parts.
+  GateHeadsArgs gating() const { return {.x = x, .q_and_gate = q_and_gate}; }
+  LinearArgs projection() const {
+    return {.x = x.reshaped({x.shape[0], x.shape[1] * x.shape[2]}),
+            .weight = weight,
+            .out = out,
+            .add = true};
+  }
 };
 
 // The largest value of each row, the first among equals, and the largest of the others.

@@ -66,6 +66,12 @@ class ForwardingOps : public Ops {
   void soft_cap(const SoftCapArgs& args) override { forward("soft_cap", &Ops::soft_cap, args); }
   void join(const JoinArgs& args) override { forward("join", &Ops::join, args); }
   void linears(const LinearsArgs& args) override { forward("linears", &Ops::linears, args); }
+  void gated_delta_net(const GatedDeltaNetArgs& args) override {
+    forward("gated_delta_net", &Ops::gated_delta_net, args);
+  }
+  void gate_heads_linear(const GateHeadsLinearArgs& args) override {
+    forward("gate_heads_linear", &Ops::gate_heads_linear, args);
+  }
   void gated_mlp(const GatedMlpArgs& args) override { forward("gated_mlp", &Ops::gated_mlp, args); }
   void experts(const ExpertsArgs& args) override { forward("experts", &Ops::experts, args); }
   void cluster_head(const ClusterHeadArgs& args) override {

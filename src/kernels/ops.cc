@@ -55,6 +55,18 @@ void Ops::norm_linears(const NormLinearsArgs& args) {
   linears({.x = args.norm.out, .outputs = args.outputs});
 }
 
+void Ops::gated_delta_net(const GatedDeltaNetArgs& args) {
+  causal_conv(args.convolution());
+  delta_net(args.delta_rule());
+  gated_rms_norm(args.norm());
+  linear(args.projection());
+}
+
+void Ops::gate_heads_linear(const GateHeadsLinearArgs& args) {
+  gate_heads(args.gating());
+  linear(args.projection());
+}
+
 void Ops::gated_mlp(const GatedMlpArgs& args) {
   check_shapes(args);
   const int64_t rows = args.x.shape[0];

@@ -106,6 +106,8 @@ class Ops {
   virtual void join(const JoinArgs& args);
   virtual void linears(const LinearsArgs& args);
   virtual void norm_linears(const NormLinearsArgs& args);
+  virtual void gated_delta_net(const GatedDeltaNetArgs& args);
+  virtual void gate_heads_linear(const GateHeadsLinearArgs& args);
   virtual void gated_mlp(const GatedMlpArgs& args);
   virtual void experts(const ExpertsArgs& args);
   virtual void cluster_head(const ClusterHeadArgs& args);

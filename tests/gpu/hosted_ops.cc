@@ -215,6 +215,22 @@ void HostedOps::linears(const LinearsArgs& args) {
   run("linears", {&far.x}, written, [&] { far_->linears(far); });
 }
 
+void HostedOps::gated_delta_net(const GatedDeltaNetArgs& args) {
+  GatedDeltaNetArgs far = args;
+  DeltaRecord& record = far.record;
+  run("gated_delta_net",
+      {&far.qkv, &far.conv, &far.a, &far.b, &far.rate, &far.dt_bias, &far.z, &far.norm_scale},
+      {&far.tail, &far.mixing, &far.state, &record.keys, &record.deltas, &record.decays, &far.mixed,
+       &far.out},
+      [&] { far_->gated_delta_net(far); });
+}
+
+void HostedOps::gate_heads_linear(const GateHeadsLinearArgs& args) {
+  GateHeadsLinearArgs far = args;
+  run("gate_heads_linear", {&far.q_and_gate}, {&far.x, &far.out},
+      [&] { far_->gate_heads_linear(far); });
+}
+
 void HostedOps::gated_mlp(const GatedMlpArgs& args) {
   GatedMlpArgs far = args;
   run("gated_mlp", {&far.x}, {&far.scratch, &far.out}, [&] { far_->gated_mlp(far); });

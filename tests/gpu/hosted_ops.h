@@ -47,6 +47,8 @@ class HostedOps final : public ForwardingOps {
   void soft_cap(const SoftCapArgs& args) override;
   void join(const JoinArgs& args) override;
   void linears(const LinearsArgs& args) override;
+  void gated_delta_net(const GatedDeltaNetArgs& args) override;
+  void gate_heads_linear(const GateHeadsLinearArgs& args) override;
   void gated_mlp(const GatedMlpArgs& args) override;
   void experts(const ExpertsArgs& args) override;
   void norm_linears(const NormLinearsArgs& args) override;

@@ -31,6 +31,10 @@ class Backend final : public RefOps {
   void soft_cap(const SoftCapArgs&) override { asked.emplace_back("soft_cap"); }
   void join(const JoinArgs&) override { asked.emplace_back("join"); }
   void linears(const LinearsArgs&) override { asked.emplace_back("linears"); }
+  void gated_delta_net(const GatedDeltaNetArgs&) override { asked.emplace_back("gated_delta_net"); }
+  void gate_heads_linear(const GateHeadsLinearArgs&) override {
+    asked.emplace_back("gate_heads_linear");
+  }
   void gated_mlp(const GatedMlpArgs&) override { asked.emplace_back("gated_mlp"); }
   void experts(const ExpertsArgs&) override { asked.emplace_back("experts"); }
   void cluster_head(const ClusterHeadArgs&) override { asked.emplace_back("cluster_head"); }
@@ -82,9 +86,11 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
                .out = {}});
   ops.cluster_head({});
   ops.norm_linears({});
-  EXPECT_THAT(backend.asked,
-              ElementsAre("run_step", "forget_steps", "peaks", "soft_cap", "join", "linears",
-                          "gated_mlp", "experts", "cluster_head", "norm_linears"));
+  ops.gated_delta_net({});
+  ops.gate_heads_linear({});
+  EXPECT_THAT(backend.asked, ElementsAre("run_step", "forget_steps", "peaks", "soft_cap", "join",
+                                         "linears", "gated_mlp", "experts", "cluster_head",
+                                         "norm_linears", "gated_delta_net", "gate_heads_linear"));
 }
 
 class Around final : public ForwardingOps {

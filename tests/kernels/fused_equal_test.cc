@@ -1,4 +1,4 @@
-// Linear layers of rows that are normed: of every backend, to the bit what the two do one after the
+// Operations that do the work of several: of every backend, to the bit what those do one after the
 // other. Those are compared with the reference in tests of their own.
 #include "tests/kernels/op_cases.h"
 
@@ -69,6 +69,147 @@ TEST_P(FusedEqual, NormThenLinears) {
           if (HasFailure()) return;
         }
       }
+    }
+  }
+}
+
+TEST_P(FusedEqual, GateHeadsThenLinear) {
+  Rng rng(3);
+  for (const int64_t rows : kRowCounts) {
+    for (const int64_t dim : {32, 128, 256}) {
+      for (const WeightFormat format : {int4_group, bf16}) {
+        constexpr int64_t kHeads = 4;
+        Layer layer(ops(), {format}, kHeads * dim, rows, rng);
+        const Guarded q_and_gate = random_tensor({rows, kHeads, 2 * dim}, rng);
+        const Guarded x = random_tensor({rows, kHeads, dim}, rng);
+        const Guarded same = copy_of(x);
+        const auto args = [&](const Guarded& from, const Guarded& out) {
+          return GateHeadsLinearArgs{
+              .x = from, .q_and_gate = q_and_gate, .weight = layer.weights[0].packed, .out = out};
+        };
+        ops().gate_heads_linear(args(x, layer.fused[0]));
+        ops().Ops::gate_heads_linear(args(same, layer.composed[0]));
+        layer.expect_equal(cat("heads of ", dim, ", ", rows, " rows"));
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// A delta-net layer behind its projections.
+struct Mixer {
+  int64_t key_heads, value_heads, dim;
+  WeightFormat format;
+
+  static constexpr int64_t kSlots = 5, kRecordRows = 10, kHidden = 72, kWidth = 4;
+  int64_t channels() const { return (2 * key_heads + value_heads) * dim; }
+};
+
+// What it leaves behind.
+struct MixerMemory {
+  Guarded tail, state, keys, deltas, decays, out;
+
+  MixerMemory(const Mixer& m, int64_t rows, Rng& rng)
+      : tail(random_tensor({m.kSlots, m.kWidth - 1 + m.kRecordRows, m.channels()}, rng)),
+        state(random_tensor({m.kSlots, m.value_heads, m.dim, m.dim}, rng)),
+        keys(random_tensor({2 * m.kSlots, m.kRecordRows, m.key_heads, m.dim}, rng, 0.1)),
+        deltas(random_tensor({2 * m.kSlots, m.kRecordRows, m.value_heads, m.dim}, rng)),
+        decays(random_tensor({2 * m.kSlots, m.kRecordRows, m.value_heads}, rng, 0.5)),
+        out(random_tensor({rows, m.kHidden}, rng)) {}
+  MixerMemory(const MixerMemory& other)
+      : tail(copy_of(other.tail)),
+        state(copy_of(other.state)),
+        keys(copy_of(other.keys)),
+        deltas(copy_of(other.deltas)),
+        decays(copy_of(other.decays)),
+        out(copy_of(other.out)) {}
+
+  void expect_equal(const MixerMemory& right, const std::string& what) const {
+    expect_same_bits(out.values(), right.out.values(), what);
+    expect_same_bits(tail.values(), right.tail.values(), what + ", tail");
+    expect_same_bits(state.values(), right.state.values(), what + ", state");
+    expect_same_bits(keys.values(), right.keys.values(), what + ", recorded keys");
+    expect_same_bits(deltas.values(), right.deltas.values(), what + ", recorded deltas");
+    expect_same_bits(decays.values(), right.decays.values(), what + ", recorded decays");
+  }
+};
+
+TEST_P(FusedEqual, GatedDeltaNet) {
+  Rng rng(2);
+  struct Part {
+    int64_t rows;
+    bool record;
+    int32_t replay;
+  };
+  const std::vector<std::vector<Part>> steps = {
+      {{1, false, 0}},
+      {{1, false, 2}},
+      {{2, false, 1}},
+      {{3, true, 0}},
+      {{4, true, 3}},
+      {{8, false, 10}},
+      {{0, false, 4}, {1, false, 0}},
+      {{1, false, 0}, {3, true, 2}, {1, false, 0}, {2, true, 0}},
+      {{8, true, 9}, {8, false, 0}},
+      {{9, false, 0}},  // more rows than go through at once
+      {{17, false, 3}},
+  };
+  for (const Mixer& m : {Mixer{1, 1, 128, int4_group}, Mixer{2, 8, 128, int4_group},
+                         Mixer{3, 3, 128, bf16}, Mixer{2, 4, 64, int4_group}}) {
+    const Guarded conv = random_tensor({m.kWidth, m.channels()}, rng);
+    const Guarded rate = random_tensor({m.value_heads}, rng, 0.1);
+    const Guarded dt_bias = random_tensor({m.value_heads}, rng);
+    const Guarded scale = random_tensor({m.dim}, rng);
+    const int64_t width = m.value_heads * m.dim;
+    const TestWeight weight = make_weight(
+        ops(), {m.format, m.kHidden, width, m.format == int4_group ? 128 : 0}, Fill::random, rng);
+    for (const std::vector<Part>& step : steps) {
+      std::vector<Span> spans;
+      int64_t rows = 0;
+      for (const Part& part : step) {
+        spans.push_back({.first_row = rows,
+                         .rows = part.rows,
+                         .start = 5,
+                         .state_slot = int32_t((spans.size() * 3 + 1) % size_t(m.kSlots)),
+                         .record = part.record,
+                         .replay = part.replay,
+                         .record_side = int32_t(spans.size() % 2)});
+        rows += part.rows;
+      }
+      const Guarded qkv = random_tensor({rows, m.channels()}, rng);
+      const Guarded a = random_tensor({rows, m.value_heads}, rng);
+      const Guarded b = random_tensor({rows, m.value_heads}, rng);
+      const Guarded z = random_tensor({rows, m.value_heads, m.dim}, rng);
+      const Guarded mixing({rows, m.channels()}), mixed({rows, m.value_heads, m.dim});
+      const MixerMemory fused(m, rows, rng);
+      const MixerMemory composed(fused);
+      const auto args = [&](const MixerMemory& memory) {
+        return GatedDeltaNetArgs{
+            .qkv = qkv,
+            .conv = conv,
+            .tail = memory.tail,
+            .mixing = mixing,
+            .a = a,
+            .b = b,
+            .rate = rate,
+            .dt_bias = dt_bias,
+            .state = memory.state,
+            .record = {.keys = memory.keys, .deltas = memory.deltas, .decays = memory.decays},
+            .z = z,
+            .norm_scale = scale,
+            .mixed = mixed,
+            .eps = kEps,
+            .weight = weight.packed,
+            .out = memory.out,
+            .key_heads = m.key_heads,
+            .spans = spans};
+      };
+      ops().gated_delta_net(args(fused));
+      ops().Ops::gated_delta_net(args(composed));
+      fused.expect_equal(
+          composed, cat(m.value_heads, " heads of ", m.dim, ", ", spans.size(), " sequences, ",
+                        rows, " rows, first of ", spans[0].rows, ", replays ", spans[0].replay));
+      if (HasFailure()) return;
     }
   }
 }

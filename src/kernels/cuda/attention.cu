@@ -228,8 +228,8 @@ void CudaOps::attention(const AttentionArgs& args) {
     params.first_span = finish.first_span = int32_t(first);
     const dim3 grid(tile_count(most_split * params.group, tiles), unsigned(segments),
                     unsigned(end - first) * kv_heads);
-    const bool at_once = few_segments && grid.x * grid.z <= kAttentionCounters;
-    params.counters = at_once ? attention_counters() : nullptr;
+    const bool at_once = few_segments && grid.x * grid.z <= kCounters;
+    params.counters = at_once ? counters() : nullptr;
     launch(launcher_, grid, kTileThreads, 0, split_kernel, params);
     if (at_once) continue;
     launch(launcher_, dim3(unsigned(group_rows), unsigned(params.q_heads)), kCombineThreads,

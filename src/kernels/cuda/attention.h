@@ -121,7 +121,6 @@ inline constexpr int kTileQueries = 16;
 inline constexpr int kWholeTiles = 2;  // of a block that sees all positions
 
 inline constexpr int kCombineThreads = 512;  // of the second launch
-inline constexpr int64_t kAttentionCounters = 4096;
 
 // Kernels for `tiles` (1 or 2) tiles of queries per block; null if there is none for such a cache.
 TileKernel plain_tile_kernel(KvCodec codec, int64_t head_dim, int tiles);

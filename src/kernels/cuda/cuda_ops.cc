@@ -20,13 +20,13 @@ CudaOps::CudaOps(int device) {
   cuda_check(cudaStreamCreateWithFlags(&launcher_.stream, cudaStreamNonBlocking));
   memory_ = std::make_unique<DeviceMemory>(launcher_.stream);
   graphs_ = std::make_unique<StepGraphs>(launcher_.stream, *memory_);
-  attention_counters_ = Buffer(*memory_, kAttentionCounters * sizeof(uint32_t));
+  counters_ = Buffer(*memory_, kCounters * sizeof(uint32_t));
 }
 
 CudaOps::~CudaOps() {
   graphs_.reset();
   scratch_ = Buffer();
-  attention_counters_ = Buffer();
+  counters_ = Buffer();
   memory_.reset();
   cudaStreamDestroy(launcher_.stream);
 }
@@ -49,7 +49,9 @@ int64_t CudaOps::context_to_cover(std::span<const Span> spans) const {
 
 size_t CudaOps::scratch_bytes(const StepLimits& limits) const {
   return std::max({experts_scratch_bytes(limits), attention_scratch_bytes(limits),
-                   rounded_rows_bytes(limits.rows, limits.widest_input), peaks_scratch_bytes()});
+                   rounded_rows_bytes(limits.rows, limits.widest_input),
+                   linear_rounded_bytes(std::min(limits.rows, kFewRows), limits.widest_input),
+                   peaks_scratch_bytes()});
 }
 
 void CudaOps::reserve(const StepLimits& limits) {

@@ -50,6 +50,8 @@ class CudaOps : public Ops {
   void linear(const LinearArgs& args) override;
   void linears(const LinearsArgs& args) override;
   void norm_linears(const NormLinearsArgs& args) override;
+  void gated_delta_net(const GatedDeltaNetArgs& args) override;
+  void gate_heads_linear(const GateHeadsLinearArgs& args) override;
   void gated_mul(const GatedMulArgs& args) override;
   void join(const JoinArgs& args) override;
   void soft_cap(const SoftCapArgs& args) override;
@@ -75,9 +77,13 @@ class CudaOps : public Ops {
 
   // Scratch that one operation may use from its first kernel to its last; grows outside of steps.
   std::byte* scratch(size_t bytes);
-  uint32_t* attention_counters() { return reinterpret_cast<uint32_t*>(attention_counters_.data()); }
+  // For blocks that count each other; all zero between launches.
+  static constexpr int64_t kCounters = 4096;
+  uint32_t* counters() { return reinterpret_cast<uint32_t*>(counters_.data()); }
 
   void embed_from_host(const EmbedArgs& args);
+  // `rounded`: where what is normed goes as projections take it (linear.h); null: nowhere.
+  void norm_and_round(const RmsNormArgs& args, std::byte* rounded);
   void run_linears(const View& x, std::span<const LinearOutput> outputs, bool add);
   void add_shared_expert(const ExpertsArgs& args);
 
@@ -85,7 +91,7 @@ class CudaOps : public Ops {
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<StepGraphs> graphs_;
   Buffer scratch_;
-  Buffer attention_counters_;  // all zero between launches
+  Buffer counters_;
   WeightPacker packer_;
   ExpertTables expert_tables_;
   ClusterTables cluster_tables_;

@@ -4,35 +4,18 @@
 
 #include <cuda_pipeline.h>
 
-#include "kernels/cuda/device/spans.h"
+#include "kernels/cuda/delta_net.h"
 #include "kernels/cuda/device/warp.cuh"
 #include "kernels/cuda/quads.cuh"
 
 namespace slip {
 
-inline constexpr int kDeltaThreads = 128;
 inline constexpr int kDeltaKeys = 128;  // heads with fewer are filled up with zeros
-inline constexpr int kDeltaStrip = 32;  // columns of a block
 
 inline constexpr int kChunkRows = 8;
-inline constexpr int kRowThreads = kDeltaThreads / kChunkRows;  // that fetch and prepare a row
+inline constexpr int kRowThreads = 16;  // that fetch and prepare a row
+inline constexpr int kChunkThreads = kChunkRows * kRowThreads;
 inline constexpr int kRowQuads = kDeltaKeys / kQuad / kRowThreads;
-
-struct DeltaNetParams {
-  const float* qkv;
-  const float* a;
-  const float* b;
-  const float* rate;
-  const float* dt_bias;
-  float* state;
-  float* record_keys;
-  float* record_deltas;
-  float* record_decays;
-  float* out;
-  const DeviceSpan* spans;
-  int32_t key_heads, value_heads, key_dim, value_dim, record_rows;
-  float query_scale;
-};
 
 // The part of the work that a block has, and where it lies in memory.
 struct DeltaPlace {
@@ -42,12 +25,13 @@ struct DeltaPlace {
   int column;           // the first of the block's
   float rate, dt_bias;  // nobody writes these: they are read before anything else
 
-  __device__ explicit DeltaPlace(const DeltaNetParams& params)
+  __device__ DeltaPlace(const DeltaNetParams& params, int span_index, int its_head,
+                        int first_column)
       : p(params),
-        span(params.spans[blockIdx.z]),
-        head(int(blockIdx.y)),
+        span(params.spans[span_index]),
+        head(its_head),
         key_head(head / (params.value_heads / params.key_heads)),
-        column(int(blockIdx.x) * kDeltaStrip),
+        column(first_column),
         rate(params.rate[head]),
         dt_bias(params.dt_bias[head]) {}
 
@@ -93,11 +77,15 @@ struct alignas(sizeof(float4)) DeltaGates {
   float key_query;    // k' q'
 };
 
-// A row as it is worked on. Of a recorded one: its key, its delta instead of v, alpha.
+// A row as it is worked on by a block with kStrip columns. Of a recorded one: its key, its delta
+// instead of v, alpha.
+template <int kStrip>
 struct DeltaRow {
+  static constexpr int kColumns = kStrip;
+
   alignas(sizeof(float4)) float q[kDeltaKeys];
   alignas(sizeof(float4)) float k[kDeltaKeys];
-  alignas(sizeof(float4)) float v[kDeltaStrip];
+  alignas(sizeof(float4)) float v[kStrip];
   DeltaGates gates;
 };
 
@@ -118,13 +106,16 @@ __device__ __forceinline__ void fetch_keys(float* to, const float* from, int par
     fetch_quad<kWhole>(to, from, (i * kRowThreads + part) * kQuad, key_dim);
 }
 
-template <bool kWhole>
-__device__ __forceinline__ void fetch_columns(float* to, const float* from, int part, int columns) {
-  if (part < kDeltaStrip / kQuad) fetch_quad<kWhole>(to, from, part * kQuad, columns);
+template <bool kWhole, int kStrip>
+__device__ __forceinline__ void fetch_columns(float (&to)[kStrip], const float* from, int part,
+                                              int columns) {
+#pragma unroll
+  for (int i = part * kQuad; i < kStrip; i += kRowThreads * kQuad)
+    fetch_quad<kWhole>(to, from, i, columns);
 }
 
-template <bool kWhole>
-__device__ __forceinline__ void fetch_row(const DeltaPlace& at, int row, int part, DeltaRow& to) {
+template <bool kWhole, class Row>
+__device__ __forceinline__ void fetch_row(const DeltaPlace& at, int row, int part, Row& to) {
   fetch_keys<kWhole>(to.q, at.query(row), part, at.p.key_dim);
   fetch_keys<kWhole>(to.k, at.key(row), part, at.p.key_dim);
   fetch_columns<kWhole>(to.v, at.value(row) + at.column, part, at.p.value_dim - at.column);
@@ -134,9 +125,8 @@ __device__ __forceinline__ void fetch_row(const DeltaPlace& at, int row, int par
   }
 }
 
-template <bool kWhole>
-__device__ __forceinline__ void fetch_recorded(const DeltaPlace& at, int row, int part,
-                                               DeltaRow& to) {
+template <bool kWhole, class Row>
+__device__ __forceinline__ void fetch_recorded(const DeltaPlace& at, int row, int part, Row& to) {
   const int side = 1 - at.span.record_side;
   fetch_keys<kWhole>(to.k, at.recorded_key(side, row), part, at.p.key_dim);
   fetch_columns<kWhole>(to.v, at.recorded_delta(side, row) + at.column, part,
@@ -166,10 +156,10 @@ __device__ __forceinline__ float row_sum(float x) {
 
 }  // namespace delta_net_rows
 
-// All threads come here. Those of rows that do not exist compute with whatever lies there, because
-// the other half of their warp may need them to sum, and leave nothing behind.
-template <bool kWhole>
-__device__ __forceinline__ void prepare_row(const DeltaPlace& at, int row, int part, DeltaRow& it) {
+// All threads of a chunk come here. Those of rows that do not exist compute with whatever lies
+// there, because the other half of their warp may need them to sum, and leave nothing behind.
+template <bool kWhole, class Row>
+__device__ __forceinline__ void prepare_row(const DeltaPlace& at, int row, int part, Row& it) {
   using namespace delta_net_rows;
   float4 q[kRowQuads], k[kRowQuads];
   float qq = 0, kk = 0, kq = 0;

@@ -64,6 +64,15 @@ __device__ __forceinline__ WeightTile weight_tile(const ExpertWeight& weight, in
   return result;
 }
 
+__device__ __forceinline__ ExpertWeight weight_of(const ExpertsStep& step, ExpertMatrix matrix,
+                                                  int expert) {
+  const ExpertRow& row = step.weights_of[matrix];
+  if (row.stride == 0) return step.table[matrix * step.experts + expert];
+  ExpertWeight weight = row.first;
+  weight.values += expert * row.stride;
+  return weight;
+}
+
 // Bytes of a tile's values.
 __device__ __forceinline__ int64_t tile_bytes(const WeightTile& tile, int slabs) {
   return int64_t(slabs) * tile.units * kUnitBytes + int64_t(tile.row_bytes) * kTileOut;

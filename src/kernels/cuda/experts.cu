@@ -38,6 +38,17 @@ InputForms forms_of(std::span<const ExpertWeight> weights) {
   return forms;
 }
 
+ExpertRow row_of(std::span<const ExpertWeight> weights) {
+  if (weights.size() < 2) return {};
+  const int64_t stride = weights[1].values - weights[0].values;
+  ExpertWeight expected = weights[0];
+  for (const ExpertWeight& weight : weights) {
+    if (weight != expected) return {};
+    expected.values += stride;
+  }
+  return {weights[0], stride};
+}
+
 constexpr int kScaleThreads = 256;
 
 // x[row] *= sigmoid(gates[row]); a block per row.
@@ -69,11 +80,11 @@ ExpertTables::~ExpertTables() {
 const ExpertTables::Table& ExpertTables::of(std::span<const GatedMlp> experts, cudaStream_t stream,
                                             Memory& memory) {
   std::vector<ExpertWeight>& now = current_;
-  now.resize(3 * experts.size());
+  now.resize(kExpertMatrices * experts.size());
   for (size_t i = 0; i < experts.size(); ++i) {
-    now[i] = expert_weight(experts[i].gate);
-    now[experts.size() + i] = expert_weight(experts[i].up);
-    now[2 * experts.size() + i] = expert_weight(experts[i].down);
+    now[kGate * experts.size() + i] = expert_weight(experts[i].gate);
+    now[kUp * experts.size() + i] = expert_weight(experts[i].up);
+    now[kDown * experts.size() + i] = expert_weight(experts[i].down);
   }
   Table& table = tables_[experts.data()];
   if (table.host == now) return table;
@@ -84,6 +95,8 @@ const ExpertTables::Table& ExpertTables::of(std::span<const GatedMlp> experts, c
   if (table.host.size() != now.size()) table.device = allocate(now.size());
   table.host = now;
   table.forms = forms_of(now);
+  for (size_t i = 0; i < kExpertMatrices; ++i)
+    table.rows[i] = row_of(std::span(now).subspan(i * experts.size(), experts.size()));
   memory.upload(reinterpret_cast<std::byte*>(table.device), now.data(),
                 now.size() * sizeof(ExpertWeight));
   return table;
@@ -128,6 +141,7 @@ void CudaOps::experts(const ExpertsArgs& args) {
                    .shared_gate = has_shared ? args.shared_gate.f32() : nullptr,
                    .out = args.out.f32(),
                    .table = table.device,
+                   .weights_of = {table.rows[kGate], table.rows[kUp], table.rows[kDown]},
                    .shared = shared,
                    .forms = table.forms,
                    .shared_forms = forms_of({{shared.gate, shared.up, shared.down}}),

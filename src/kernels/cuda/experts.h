@@ -53,6 +53,15 @@ struct DeviceMlp {
   ExpertWeight gate, up, down;
 };
 
+// One matrix of all experts of a layer, where they lie at equal distances, as loaders place them.
+// Then nobody has to wait for a look-up.
+struct ExpertRow {
+  ExpertWeight first;
+  int64_t stride = 0;  // bytes from one expert's to the next one's; 0: they lie elsewhere
+};
+
+enum ExpertMatrix : int32_t { kGate, kUp, kDown, kExpertMatrices };
+
 // Tables of layers' experts in device memory, made when a layer is first seen and kept. A step may
 // not allocate, but its first pass may meet new layers: they come out of memory taken in pieces.
 class ExpertTables {
@@ -64,7 +73,8 @@ class ExpertTables {
 
   struct Table {
     std::vector<ExpertWeight> host;
-    ExpertWeight* device = nullptr;  // [gate, up, down][experts]
+    ExpertWeight* device = nullptr;  // [kExpertMatrices][experts]
+    ExpertRow rows[kExpertMatrices];
     InputForms forms;
   };
 
@@ -84,12 +94,13 @@ class ExpertTables {
 
 // One call of CudaOps::experts() as kernels take it. Rows may be part of the call's.
 struct ExpertsStep {
-  const float* x;            // [rows, hidden]
-  const int32_t* ids;        // [rows, top_k]
-  const float* weights;      // [rows, top_k]
-  const float* shared_gate;  // [rows]
-  float* out;                // [rows, hidden]
-  const ExpertWeight* table;
+  const float* x;             // [rows, hidden]
+  const int32_t* ids;         // [rows, top_k]
+  const float* weights;       // [rows, top_k]
+  const float* shared_gate;   // [rows]
+  float* out;                 // [rows, hidden]
+  const ExpertWeight* table;  // [kExpertMatrices][experts]
+  ExpertRow weights_of[kExpertMatrices];
   DeviceMlp shared;
   InputForms forms, shared_forms;
   int32_t rows, hidden;

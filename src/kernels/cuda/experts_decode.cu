@@ -15,8 +15,8 @@ namespace {
 constexpr int kWarps = kWalkWarps;  // one block per multiprocessor
 constexpr int kThreads = kWarps * kWarp;
 static_assert(kThreads >= kMostPairs);
-constexpr int kInt4Ahead = 2;  // slabs of two tiles that a warp has asked for
-constexpr int kDownTiles = 2;  // of a block: activations are rounded once for both
+constexpr int kInt4Ahead = 2;  // slabs of all of its tiles that a warp has asked for
+constexpr int kMostDownTiles = 2;
 constexpr int kLineWeights = 128 / sizeof(ExpertWeight);  // of a table, in a line of cache
 
 // What the kernels are compiled for: code for more would take registers from their loops.
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(kThreads, 1)
         prefetch_bytes(of.values, tile_bytes(of, slabs), int(threadIdx.x), kThreads);
       }
     }
-  } else if (block == 0) {
-    for (int i = int(threadIdx.x); i * kLineWeights < 3 * step.experts; i += kThreads)
+  } else if (block == 0 && step.weights_of[kGate].stride == 0) {
+    for (int i = int(threadIdx.x); i * kLineWeights < kExpertMatrices * step.experts; i += kThreads)
       prefetch_line(step.table + i * kLineWeights);
   }
   // All blocks wait before they let the next kernel begin: it reads the choice, too.
@@ -125,15 +125,16 @@ __global__ void __launch_bounds__(kThreads, 1)
       const bool fits = exists && entries <= shares.entries;
       if (fits) {
         batch.slots[lane] = {tile, entries - users, first_user, users};
-        const ExpertWeight gate = is_shared ? step.shared.gate : step.table[id];
-        const ExpertWeight up = is_shared ? step.shared.up : step.table[step.experts + id];
+        const ExpertWeight gate = is_shared ? step.shared.gate : weight_of(step, kGate, id);
+        const ExpertWeight up = is_shared ? step.shared.up : weight_of(step, kUp, id);
         batch.tiles[lane][0] = weight_tile(gate, tile, step.hidden);
         batch.tiles[lane][1] = weight_tile(up, tile, step.hidden);
       }
       const uint32_t slots = __ballot_sync(~0u, fits);
       if (lane == 0) batch.count = __popc(slots);
     } else if (done == 0) {
-      inputs.round<2>(step.rows, warp - 1, kWarps - 1);
+      auto share = inputs.ask<2>(step.rows, warp - 1, kWarps - 1);
+      inputs.round(share);
     }
     __syncthreads();
     count = batch.count;
@@ -205,28 +206,30 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
-// Shared memory of a block of down_kernel(), in bytes from its beginning.
+// Shared memory of a block of down_kernel() that has `tiles` tiles of outputs, in bytes from its
+// beginning.
 struct DownLayout {
   int shared_inputs, values, shared_values, tiles, weights, gates, end;
 
-  __host__ __device__ explicit DownLayout(const ExpertsStep& step) {
+  __host__ __device__ DownLayout(const ExpertsStep& step, int tiles_of_block) {
     const auto slabs_in = [](int in) { return (in + kSlabIn - 1) / kSlabIn; };
-    constexpr int kSlabValues = kDownTiles * kTileOut * int(sizeof(float));
+    const int slab_values = tiles_of_block * kTileOut * int(sizeof(float));
     const int pairs = step.rows * step.top_k;
     const int slabs = slabs_in(step.width), shared_slabs = slabs_in(step.shared_width);
     shared_inputs = RoundedInputs::bytes(pairs, slabs, step.forms);
     values = shared_inputs + RoundedInputs::bytes(step.rows, shared_slabs, step.shared_forms);
-    shared_values = values + pairs * slabs * kSlabValues;
-    tiles = shared_values + step.rows * shared_slabs * kSlabValues;
-    weights = tiles + (pairs + 1) * kDownTiles * int(sizeof(WeightTile));
+    shared_values = values + pairs * slabs * slab_values;
+    tiles = shared_values + step.rows * shared_slabs * slab_values;
+    weights = tiles + (pairs + 1) * tiles_of_block * int(sizeof(WeightTile));
     gates = weights + pairs * int(sizeof(float));
     end = gates + step.rows * int(sizeof(float));
   }
 };
 
 // out += weighted sum of down(activations). A block has some tiles of outputs of all rows and
-// experts, so that ranks can be summed in order; warps share all slabs evenly.
-template <bool kOneRow, Kinds kKinds>
+// experts, so that ranks can be summed in order and activations are rounded once for all tiles;
+// warps share all slabs evenly.
+template <bool kOneRow, Kinds kKinds, int kDownTiles>
 __global__ void __launch_bounds__(kThreads, 1)
     down_kernel(const __grid_constant__ ExpertsStep step, const float* activations) {
   extern __shared__ __align__(128) std::byte memory[];
@@ -235,7 +238,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int rows = step.rows, pairs = rows * step.top_k;
   const int slabs = slabs_of(step.width), shared_slabs = slabs_of(step.shared_width);
   const int first_output = int(blockIdx.x) * kDownTiles * kTileOut;
-  const DownLayout layout(step);
+  const DownLayout layout(step, kDownTiles);
   // [users][slabs][outputs]
   auto* values = reinterpret_cast<float*>(memory + layout.values);
   auto* shared_values = reinterpret_cast<float*>(memory + layout.shared_values);
@@ -246,14 +249,22 @@ __global__ void __launch_bounds__(kThreads, 1)
   // The choice of experts is older than gate_up_kernel(), all of whose blocks have waited for it
   // before they let this one begin: weights can be on their way while activations are computed.
   const int experts = chosen.find(step);
+  constexpr int kOutputs = kDownTiles * kTileOut;
+  static_assert(kFewRows * kOutputs <= kThreads);
+  const int own_row = thread / kOutputs, own_output = thread % kOutputs;
+  float* own = own_row < rows && first_output + own_output < step.hidden
+                   ? step.out + int64_t(own_row) * step.hidden + first_output + own_output
+                   : nullptr;
+  float sum = own && step.add ? __ldcg(own) : 0.0f;
+  for (int i = thread; i < pairs; i += kThreads) weights[i] = __ldcg(step.weights + i);
+  if (shared_slabs > 0 && thread < rows) gates[thread] = sigmoid(__ldcg(step.shared_gate + thread));
   __syncthreads();
   const int last_tile = (step.hidden + kTileOut - 1) / kTileOut - 1;
   for (int i = thread; i < (experts + 1) * kDownTiles; i += kThreads) {
     const int expert = i / kDownTiles;
     const int tile = min(int(blockIdx.x) * kDownTiles + i % kDownTiles, last_tile);
     if (expert < experts)
-      tiles[i] =
-          weight_tile(step.table[2 * step.experts + chosen.experts[expert].id], tile, step.width);
+      tiles[i] = weight_tile(weight_of(step, kDown, chosen.experts[expert].id), tile, step.width);
     else
       tiles[i] = weight_tile(step.shared.down, tile, step.shared_width);
   }
@@ -276,10 +287,18 @@ __global__ void __launch_bounds__(kThreads, 1)
   const RoundedInputs shared_inputs(memory + layout.shared_inputs,
                                     activations + int64_t(pairs) * step.width, rows,
                                     step.shared_width, step.shared_forms);
-  inputs.round<5>(pairs, warp, kWarps);
-  if (shared_slabs > 0) shared_inputs.round<1>(rows, kWarps - 1 - warp, kWarps);
-  for (int i = thread; i < pairs; i += kThreads) weights[i] = step.weights[i];
-  if (shared_slabs > 0 && thread < rows) gates[thread] = sigmoid(step.shared_gate[thread]);
+  const int shared_rows = shared_slabs > 0 ? rows : 0;
+  auto share = inputs.ask<5>(pairs, warp, kWarps);
+  if constexpr (kOneRow) {  // of several rows there is too much to have on its way
+    auto shared_share = shared_inputs.ask<1>(shared_rows, kWarps - 1 - warp, kWarps);
+    if (kKinds != Kinds::any) walk.prefetch_rest();
+    inputs.round(share);
+    shared_inputs.round(shared_share);
+  } else {
+    inputs.round(share);
+    auto shared_share = shared_inputs.ask<1>(shared_rows, kWarps - 1 - warp, kWarps);
+    shared_inputs.round(shared_share);
+  }
   __syncthreads();
 
   const auto place = [](float* from, int slab) { return from + slab * kDownTiles * kTileOut; };
@@ -339,7 +358,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
 
   // Slabs in order, into the place of the first; then experts in order.
-  constexpr int kOutputs = kDownTiles * kTileOut;
   const int users = pairs + (shared_slabs > 0 ? rows : 0);
   for (int i = thread; i < users * kOutputs; i += kThreads) {
     const int user = i / kOutputs;
@@ -349,18 +367,13 @@ __global__ void __launch_bounds__(kThreads, 1)
     *column = sum_of_slabs<kOutputs>(column, user < pairs ? slabs : shared_slabs);
   }
   __syncthreads();
-  for (int i = thread; i < rows * kOutputs; i += kThreads) {
-    const int row = i / kOutputs, output = i % kOutputs;
-    if (first_output + output >= step.hidden) continue;
-    float* out = step.out + int64_t(row) * step.hidden + first_output + output;
-    float sum = step.add ? *out : 0.0f;
+  if (own == nullptr) return;
 #pragma unroll 8
-    for (int pair = row * step.top_k; pair < (row + 1) * step.top_k; ++pair)
-      sum = fmaf(weights[pair], place(values, pair * slabs)[output], sum);
-    if (shared_slabs > 0)
-      sum = fmaf(gates[row], place(shared_values, row * shared_slabs)[output], sum);
-    *out = sum;
-  }
+  for (int pair = own_row * step.top_k; pair < (own_row + 1) * step.top_k; ++pair)
+    sum = fmaf(weights[pair], place(values, pair * slabs)[own_output], sum);
+  if (shared_slabs > 0)
+    sum = fmaf(gates[own_row], place(shared_values, own_row * shared_slabs)[own_output], sum);
+  *own = sum;
 }
 
 // Bytes of gate and up, as far as formats are known.
@@ -388,6 +401,11 @@ GateUpShares gate_up_shares(const ExpertsStep& step, int multiprocessors, int mo
   return shares;
 }
 
+// Outputs of down in tiles of 16, of which a block has one if there are blocks enough.
+int down_tiles_of_block(const ExpertsStep& step, int multiprocessors) {
+  return tile_count(step.hidden) <= multiprocessors ? 1 : kMostDownTiles;
+}
+
 template <bool kOneRow, Kinds kKinds>
 void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, int most_bytes,
                      float* activations) {
@@ -397,11 +415,13 @@ void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, int most
   allow_shared(gate_up, gate_up_bytes);
   launch(launcher, unsigned(shares.blocks), kThreads, gate_up_bytes, gate_up, step, activations,
          shares);
-  const auto down = down_kernel<kOneRow, kKinds>;
-  const auto down_bytes = size_t(DownLayout(step).end);
+  const int tiles = down_tiles_of_block(step, launcher.multiprocessors);
+  const auto down =
+      tiles == 1 ? down_kernel<kOneRow, kKinds, 1> : down_kernel<kOneRow, kKinds, kMostDownTiles>;
+  const auto down_bytes = size_t(DownLayout(step, tiles).end);
   allow_shared(down, down_bytes);
-  launch(launcher, unsigned((tile_count(step.hidden) + kDownTiles - 1) / kDownTiles), kThreads,
-         down_bytes, down, step, activations);
+  launch(launcher, unsigned((tile_count(step.hidden) + tiles - 1) / tiles), kThreads, down_bytes,
+         down, step, activations);
 }
 
 // As published files have them, with the shared expert as it is, or the hybrid's, or none.
@@ -432,7 +452,7 @@ void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* acti
   const int most = launcher.shared_bytes - kDeclared;
   ExpertsStep part = step;
   const auto fits = [&] {
-    return std::max(gate_up_shared(part, part.rows), DownLayout(part).end) <= most;
+    return std::max(gate_up_shared(part, part.rows), DownLayout(part, kMostDownTiles).end) <= most;
   };
   part.rows = std::min(step.rows, int(kFewRows));
   while (part.rows > 1 && !fits()) part.rows = (part.rows + 1) / 2;

@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(kTileThreads)
   if (rows.count == 0 || int(blockIdx.x) >= slabs_of(width)) return;
   const int warp = int(threadIdx.x) / kWarp;
   const int tile = int(blockIdx.x) * kTileWarps + warp;
-  const ExpertWeight gate = is_shared ? step.shared.gate : step.table[rows.expert];
-  const ExpertWeight up = is_shared ? step.shared.up : step.table[step.experts + rows.expert];
+  const ExpertWeight gate = is_shared ? step.shared.gate : weight_of(step, kGate, rows.expert);
+  const ExpertWeight up = is_shared ? step.shared.up : weight_of(step, kUp, rows.expert);
   const TileProduct product{
       .weights = {weight_tile(gate, tile, step.hidden), weight_tile(up, tile, step.hidden)},
       .exists = {tile * kTileOut < width, tile * kTileOut < width},
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kTileThreads) down_many_kernel(ExpertsStep ste
   const int tile = int(blockIdx.x) * 2 * kTileWarps + int(threadIdx.x) / kWarp;
   const int second = tile + kTileWarps;
   const ExpertWeight down =
-      is_shared ? step.shared.down : step.table[2 * step.experts + rows.expert];
+      is_shared ? step.shared.down : weight_of(step, kDown, rows.expert);
   const TileProduct product{
       .weights = {weight_tile(down, tile, width), weight_tile(down, second, width)},
       .exists = {tile * kTileOut < step.hidden, second * kTileOut < step.hidden},

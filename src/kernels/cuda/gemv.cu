@@ -198,7 +198,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   Stream stream(work, shared + int(threadIdx.x) / kWarp * Stream::kRingBytes);
   using Floats = FloatPair<Bf16Piece, true>;
   static_assert(kThreads == kMostFloatGroups * kFloatThreads);
-  int float_unit = int(blockIdx.x) + float_group() * int(gridDim.x);
+  // From the last block on: the first ones may have a tile more.
+  int float_unit = int(gridDim.x) * (float_group() + 1) - 1 - int(blockIdx.x);
   const int float_units = work.floats.units * rows;
   std::optional<Floats> floats;
   if (float_unit < float_units) floats.emplace(work.input, work.floats, float_unit);
@@ -206,11 +207,14 @@ __global__ void __launch_bounds__(kThreads, 1)
   const SlabItems items{work.input, first_row, rows, work.slabs_per_tile};
   const RoundedRows rounded{shared + work.inputs_at, shared + work.units_at, rows};
   auto* partials = reinterpret_cast<float*>(shared + work.partials_at);
+  const auto asked = [&] { stream.fill(); };
   float inverse = 1;
   if constexpr (kNormed)
-    inverse = round_normed<kInt4>(items, work.norm, rounded, partials);
+    inverse = round_normed<kInt4>(items, work.norm, rounded, partials, asked);
+  else if (kInt4 && work.input.rounded)
+    copy_rounded(work.input.rounded, rounded_bytes(rows, work.slabs_per_tile), rounded);
   else
-    round_plain<kInt4>(items, rounded);
+    round_plain<kInt4>(items, rounded, asked);
   __syncthreads();
 #pragma unroll 1
   while (float_unit < float_units) {
@@ -306,20 +310,21 @@ void launch_floats(const Launcher& launcher, const LinearInput& input, const Lin
     launch_floats_of<F32Piece>(launcher, input, some, add);
 }
 
-// `int4`: all slabs are, in groups of 128.
-void launch_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
-                     const LinearJobs& slabs, const LinearJobs& floats, bool int4, bool add) {
-  FewRows work{};
-  work.input = input;
-  work.norm = norm;
-  work.slabs = slabs;
-  work.slabs_per_tile = int32_t(slab_count(input.in));
-  work.add = add;
-  const int slot_bytes = int4 ? kInt4Slot : kByteSlot;
+// How a launch shares the memory of a multiprocessor. One block each, and never two: the rings are
+// large enough to see to that. Blocks of half the size would let the next kernel begin earlier, but
+// not on all multiprocessors alike.
+struct Plan {
+  int rows;  // of a block
+  int slots;
+  int bytes;
+  bool short_rings;
+};
 
+Plan plan_few_rows(const Launcher& launcher, FewRows& work, int rows, bool int4) {
+  const int slot_bytes = int4 ? kInt4Slot : kByteSlot;
   const int teams = kTeams * launcher.multiprocessors;
-  const int tiles_per_team = (slabs.units + teams - 1) / teams;
-  const auto shared_bytes = [&](int slots, int rows) {
+  const int tiles_per_team = (work.slabs.units + teams - 1) / teams;
+  const auto shared_bytes = [&](int slots) {
     work.rows_per_block = rows;
     work.tiles_at_once = std::min(std::max(kMostPlaces / rows, 1), tiles_per_team);
     const int sets = work.tiles_at_once < tiles_per_team ? 2 : 1;
@@ -330,16 +335,36 @@ void launch_few_rows(const Launcher& launcher, const LinearInput& input, const L
     return work.partials_at +
            sets * kTeams * work.tiles_at_once * kWarps * rows * kPartialStride * int(sizeof(float));
   };
-  // One block per multiprocessor, and never two: the rings are large enough to see to that. Blocks
-  // of half the size would let the next kernel begin earlier, but not on all multiprocessors alike.
-  int rows = int(input.rows), slots = int4 ? 8 : 4;
   const int room = launcher.shared_bytes - kDeclaredBytes;
-  const bool short_rings = shared_bytes(slots, rows) > room;
+  int slots = int4 ? 8 : 4;
+  const bool short_rings = shared_bytes(slots) > room;
   if (short_rings) slots = int4 ? 3 : 2;
-  while (rows > 1 && shared_bytes(slots, rows) > room) rows = (rows + 1) / 2;
-  const int bytes = shared_bytes(slots, rows);
-  check(bytes <= room, "linear: ", input.in, " inputs need ", bytes,
+  while (rows > 1 && shared_bytes(slots) > room) rows = (rows + 1) / 2;
+  const int bytes = shared_bytes(slots);
+  check(bytes <= room, "linear: ", work.input.in, " inputs need ", bytes,
         " bytes of shared memory, a block has ", room);
+  return {rows, slots, bytes, short_rings};
+}
+
+FewRows few_rows_work(const LinearInput& input, const LinearJobs& slabs) {
+  FewRows work{};
+  work.input = input;
+  work.slabs = slabs;
+  work.slabs_per_tile = int32_t(slab_count(input.in));
+  return work;
+}
+
+// `int4`: all slabs are, in groups of 128.
+void launch_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
+                     const LinearJobs& slabs, const LinearJobs& floats, bool int4, bool add) {
+  FewRows work = few_rows_work(input, slabs);
+  work.norm = norm;
+  work.add = add;
+  const auto [rows, slots, bytes, short_rings] =
+      plan_few_rows(launcher, work, int(input.rows), int4);
+  // What is asked for behind a ring arrives behind it. A row that is normed follows a kernel that
+  // ends late, so that its ring is still on its way then, and is waited for longest.
+  work.early_slots = norm ? slots / 2 : slots - 1;
   // Floats of the usual kind go beside the others.
   const bool beside = input.quads && rows == input.rows &&
                       of_format(floats, WeightFormat::bf16).count == floats.count;
@@ -357,7 +382,26 @@ void launch_few_rows(const Launcher& launcher, const LinearInput& input, const L
   launch_floats(launcher, behind, floats, add);
 }
 
+bool takes_integers(const DeviceWeight& weight) {
+  return weight.format == WeightFormat::int4_group && weight.group == kSlabIn;
+}
+
 }  // namespace
+
+bool linear_takes_rounded(const Launcher& launcher, const LinearInput& input,
+                          const LinearJobs& slabs) {
+  if (slabs.count == 0 || input.in % kSlabIn != 0) return false;
+  if (input.rows == 0 || input.rows > kFewLinearRows) return false;
+  for (int i = 0; i < slabs.count; ++i)
+    if (!takes_integers(slabs.list[i].weight)) return false;
+  FewRows work = few_rows_work(input, slabs);
+  return plan_few_rows(launcher, work, int(input.rows), true).rows == input.rows;
+}
+
+size_t linear_rounded_bytes(int64_t rows, int64_t in) {
+  const auto bytes = size_t(rounded_bytes(int(rows), int(slab_count(in))));
+  return (bytes + 15) / 16 * 16;
+}
 
 void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
                      const LinearJobs& slabs, const LinearJobs& floats, bool add) {
@@ -365,9 +409,8 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
   LinearJobs int4, others;
   for (int i = 0; i < slabs.count; ++i) {
     const LinearJob& job = slabs.list[i];
-    const bool integers =
-        job.weight.format == WeightFormat::int4_group && job.weight.group == kSlabIn;
-    (integers ? int4 : others).add(job.weight, job.out, tile_count(job.weight.out));
+    (takes_integers(job.weight) ? int4 : others)
+        .add(job.weight, job.out, tile_count(job.weight.out));
   }
   if (int4.count > 0) launch_few_rows(launcher, input, norm, int4, floats, true, add);
   if (others.count > 0)

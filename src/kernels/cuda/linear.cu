@@ -8,7 +8,7 @@ namespace {
 
 LinearInput linear_input(const View& x) {
   const int64_t in = x.shape[1];
-  return {x.f32(), x.shape[0], in, rows_of_quads(in, {x.data})};
+  return {.x = x.f32(), .rows = x.shape[0], .in = in, .quads = rows_of_quads(in, {x.data})};
 }
 
 // Weights of a call, as kernels take them.
@@ -65,11 +65,17 @@ void CudaOps::norm_linears(const NormLinearsArgs& args) {
                               .out = norm.out.f32(),
                               .eps = norm.eps};
   input.quads = rows_of_quads(input.in, {input.x, on_the_way.scale, on_the_way.out});
-  // In place, a block would overwrite what others still read. Several rows are better normed once
-  // than by every block.
+  if (input.rows != 1) {  // several are better normed once than by every block
+    input.x = norm.out.f32();
+    if (!linear_takes_rounded(launcher_, input, jobs.slabs)) return Ops::norm_linears(args);
+    std::byte* rounded = scratch(linear_rounded_bytes(input.rows, input.in));
+    norm_and_round(norm, rounded);
+    input.rounded = rounded;
+    return linear_few_rows(launcher_, input, {}, jobs.slabs, jobs.floats, false);
+  }
+  // In place, a block would overwrite what others still read.
   const bool plain = norm.out.data != norm.x.data && !norm.add && norm.factor == 1;
-  if (!plain || !input.quads || input.rows != 1 || jobs.slabs.count == 0 ||
-      slab_count(input.in) > kMostNormedSlabs)
+  if (!plain || !input.quads || jobs.slabs.count == 0 || slab_count(input.in) > kMostNormedSlabs)
     return Ops::norm_linears(args);
   linear_few_rows(launcher_, input, on_the_way, jobs.slabs, jobs.floats, false);
 }

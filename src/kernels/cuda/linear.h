@@ -18,6 +18,9 @@ struct LinearInput {
   const float* x;  // [rows, in]
   int64_t rows, in;
   bool quads;  // rows can be read in fours (quads.cuh)
+  // Rows as few_rows_kernel() keeps them (gemv::rounded_rows()), from whoever had their values at
+  // hand; x is then for weights of floats alone.
+  const std::byte* rounded = nullptr;
 };
 
 // A single row can be normed on its way in, to the bit as by rms_norm().
@@ -47,12 +50,23 @@ struct LinearJobs {
     units += int32_t(its_units);
     list[count++] = {weight, out, units};
   }
+  // A weight in slabs; none if it is not.
+  static LinearJobs of_slabs(const DeviceWeight& weight, float* out) {
+    LinearJobs jobs;
+    if (in_slabs(weight.format)) jobs.add(weight, out, tile_count(weight.out));
+    return jobs;
+  }
 };
 
 // Up to kFewLinearRows rows, all weights in one launch. out (+)= W x. A row that is to be normed
 // can be read in fours and has at most kMostNormedSlabs; some of its weights come in slabs.
 void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
                      const LinearJobs& slabs, const LinearJobs& floats, bool add);
+
+// Whether these weights can take rows that come rounded, and the memory that those need.
+bool linear_takes_rounded(const Launcher& launcher, const LinearInput& input,
+                          const LinearJobs& slabs);
+size_t linear_rounded_bytes(int64_t rows, int64_t in);
 
 // Any number of rows. Inputs are rounded once, into scratch of this size, for all weights.
 size_t rounded_rows_bytes(int64_t rows, int64_t in);

@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "kernels/cuda/cuda_ops_impl.h"
+#include "kernels/cuda/linear.h"
+#include "kernels/cuda/rounded_rows.cuh"
 #include "kernels/cuda/row_norm.cuh"
 #include "kernels/dims.h"
 
@@ -11,11 +13,6 @@ constexpr int kMostThreads = 1024;
 constexpr int kMostSlabs = 512;
 constexpr int kHeadsPerBlock = 4;  // a warp each
 
-__device__ __forceinline__ float4 gated(float4 x, float4 gate) {
-  return make_float4(x.x * silu(gate.x), x.y * silu(gate.y), x.z * silu(gate.z),
-                     x.w * silu(gate.w));
-}
-
 struct NormParams {
   const float* x;
   const float* scale;  // null: 1
@@ -23,6 +20,7 @@ struct NormParams {
   int64_t dim;
   float eps, factor;
   bool add;
+  std::byte* rounded;  // what is normed, as projections take it; null: nowhere
 };
 
 template <bool kAligned>
@@ -46,7 +44,7 @@ __device__ __forceinline__ float4 finished(const NormParams& p, float4 before, f
 
 // A block per row, a warp per slab. The first two slabs of a warp, all there are up to 8192 per
 // row, stay in registers, and everything about them is asked for at once.
-template <bool kAligned>
+template <bool kAligned, bool kRounds>
 __global__ void rms_norm_kernel(const __grid_constant__ NormParams p) {
   constexpr int kHeld = 2;
   __shared__ float squares[kMostSlabs];
@@ -79,16 +77,21 @@ __global__ void rms_norm_kernel(const __grid_constant__ NormParams p) {
   __syncthreads();
   const float inverse = inverse_rms(row_squares(squares, slabs), dim, p.eps);
 
+  const auto leave = [&](int slab, float4 normed) {
+    store_quad<kAligned>(out, column(slab), dim, normed);
+    if constexpr (kRounds)
+      if (slab < slabs)
+        gemv::rounded_rows(p.rounded, int(gridDim.x), slabs)
+            .round<true>(normed, int(blockIdx.x), slab);
+  };
 #pragma unroll
   for (int i = 0; i < kHeld; ++i)
-    store_quad<kAligned>(out, column(warp + i * warps), dim,
-                         finished(p, before[i], scaled(held[i], inverse, scale[i])));
+    leave(warp + i * warps, finished(p, before[i], scaled(held[i], inverse, scale[i])));
   for (int slab = warp + kHeld * warps; slab < slabs; slab += warps) {
     const int64_t i = column(slab);
-    store_quad<kAligned>(
-        out, i, dim,
-        finished(p, before_at<kAligned>(p, out, i),
-                 scaled(load_quad<kAligned>(x, i, dim), inverse, scale_at<kAligned>(p, i))));
+    leave(slab,
+          finished(p, before_at<kAligned>(p, out, i),
+                   scaled(load_quad<kAligned>(x, i, dim), inverse, scale_at<kAligned>(p, i))));
   }
 }
 
@@ -124,7 +127,9 @@ __global__ void gated_rms_norm_kernel(const float* x, const float* gate, const f
 
 }  // namespace
 
-void CudaOps::rms_norm(const RmsNormArgs& args) {
+void CudaOps::rms_norm(const RmsNormArgs& args) { norm_and_round(args, nullptr); }
+
+void CudaOps::norm_and_round(const RmsNormArgs& args, std::byte* rounded) {
   check_shapes(args);
   const int64_t rows = args.x.shape[0], dim = args.x.shape[1];
   check(dim <= kMostSlabs * kNormSlab, "rms_norm: ", dim, " values per row");
@@ -135,12 +140,15 @@ void CudaOps::rms_norm(const RmsNormArgs& args) {
                           .dim = dim,
                           .eps = args.eps,
                           .factor = args.factor,
-                          .add = args.add};
+                          .add = args.add,
+                          .rounded = rounded};
   const int64_t warps = (dim + kNormSlab - 1) / kNormSlab;
   const unsigned threads = unsigned(std::clamp<int64_t>(warps * kWarp, kWarp, kMostThreads));
-  const auto kernel = rows_of_quads(dim, {params.x, params.scale, params.out})
-                          ? rms_norm_kernel<true>
-                          : rms_norm_kernel<false>;
+  const bool aligned = rows_of_quads(dim, {params.x, params.scale, params.out});
+  const auto kernel = rounded
+                          ? (aligned ? rms_norm_kernel<true, true> : rms_norm_kernel<false, true>)
+                      : aligned ? rms_norm_kernel<true, false>
+                                : rms_norm_kernel<false, false>;
   launch(launcher_, unsigned(rows), threads, 0, kernel, params);
 }
 

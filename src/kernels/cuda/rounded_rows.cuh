@@ -40,6 +40,34 @@ struct RoundedRows {
   }
 };
 
+// How int4 in groups of 128 takes `rows` rows of `slabs` slabs, in one piece of memory.
+__host__ __device__ inline int rounded_bytes(int rows, int slabs) {
+  return slabs * (slab_input_bytes(rows) + rows * int(sizeof(IntegerSlab)));
+}
+__device__ __forceinline__ RoundedRows rounded_rows(std::byte* memory, int rows, int slabs) {
+  return {memory, memory + slabs * slab_input_bytes(rows), rows};
+}
+
+// Rows that come rounded.
+__device__ __forceinline__ void copy_rounded(const std::byte* from, int bytes,
+                                             const RoundedRows& to) {
+  constexpr int kAtOnce = 4;
+  const auto* pieces = reinterpret_cast<const uint4*>(from);
+  auto* place = reinterpret_cast<uint4*>(to.inputs);
+  const int count = (bytes + int(sizeof(uint4)) - 1) / int(sizeof(uint4));
+  wait_for_inputs();
+#pragma unroll 1
+  for (int begin = int(threadIdx.x); begin < count; begin += kAtOnce * kThreads) {
+    uint4 loaded[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (begin + i * kThreads < count) loaded[i] = __ldcg(pieces + begin + i * kThreads);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (begin + i * kThreads < count) place[begin + i * kThreads] = loaded[i];
+  }
+}
+
 // The slabs of all rows of a block, of which its warps take some at a time.
 struct SlabItems {
   const LinearInput& input;
@@ -91,11 +119,14 @@ __device__ __forceinline__ void for_batch(const SlabItems& items, int begin, con
     if (begin + i * kRoundWarps < items.count()) use(i, items.at(begin + i * kRoundWarps));
 }
 
-// Rows as they are. Each batch is on its way while the one before it is rounded.
-template <bool kInt4>
-__device__ __forceinline__ void round_plain(const SlabItems& items, const RoundedRows& to) {
+// Rows as they are. Each batch is on its way while the one before it is rounded. Calls asked() when
+// the first one is.
+template <bool kInt4, class Asked>
+__device__ __forceinline__ void round_plain(const SlabItems& items, const RoundedRows& to,
+                                            const Asked& asked) {
   wait_for_inputs();
   SlabBatch<false> next(items, first_item());
+  asked();
 #pragma unroll 1
   for (int begin = first_item(); begin < items.count(); begin += kBatchItems) {
     const SlabBatch<false> batch = next;
@@ -108,9 +139,10 @@ __device__ __forceinline__ void round_plain(const SlabItems& items, const Rounde
 
 // A row that is normed; the first block leaves it in norm.out. Returns 1 / rms. `squares` has room
 // for a float per slab.
-template <bool kInt4>
+template <bool kInt4, class Asked>
 __device__ __forceinline__ float round_normed(const SlabItems& items, const LinearNorm& norm,
-                                              const RoundedRows& to, float* squares) {
+                                              const RoundedRows& to, float* squares,
+                                              const Asked& asked) {
   const int64_t in = items.input.in;
   const int lane = int(threadIdx.x) % kWarp;
   float4 scales[kRoundAtOnce];  // the first are asked for before the row is there
@@ -125,6 +157,7 @@ __device__ __forceinline__ float round_normed(const SlabItems& items, const Line
 
   // All there is of a row stays in registers, unless it is very wide.
   const SlabBatch<true> first(items, first_item());
+  asked();
   SlabBatch<true> batch = first;
 #pragma unroll 1
   for (int begin = first_item();;) {

@@ -27,6 +27,11 @@ __device__ __forceinline__ float inverse_rms(float squares, int64_t dim, float e
   return 1.0f / sqrtf(squares / float(dim) + eps);
 }
 
+__device__ __forceinline__ float4 gated(float4 x, float4 gate) {
+  return make_float4(x.x * silu(gate.x), x.y * silu(gate.y), x.z * silu(gate.z),
+                     x.w * silu(gate.w));
+}
+
 __device__ __forceinline__ float4 scaled(float4 x, float factor, float4 scale) {
   return make_float4(x.x * factor * scale.x, x.y * factor * scale.y, x.z * factor * scale.z,
                      x.w * factor * scale.w);

@@ -29,6 +29,7 @@ struct FewRows {
   int32_t slabs_per_tile;
   int32_t rows_per_block;
   int32_t tiles_at_once;  // of a team, whose partial sums wait for the same barrier
+  int32_t early_slots;    // of a ring that are asked for before the input is there
   int32_t teams;          // of all blocks; those of a block are gridDim.x apart
   // Of shared memory, behind the rings.
   int32_t inputs_at, units_at, partials_at;
@@ -50,9 +51,11 @@ class SlabStream {
       : work_(work), ring_(ring), tile_(first_tile()) {
     if (warp() >= work.slabs_per_tile) tile_ = work.slabs.units;  // nothing to do
     if (tile_ < work.slabs.units) begin_tile();
-#pragma unroll 1
-    for (int i = 0; i < kSlots - 1; ++i) load_one();
+    load(work.early_slots);
   }
+
+  // Asks for the rest of the first ring.
+  __device__ void fill() { load(kSlots - 1 - work_.early_slots); }
 
   // The next one; the slot of the one before it is filled again.
   __device__ const std::byte* next() {
@@ -96,6 +99,11 @@ class SlabStream {
     values_ += slabs * 1024;
     scales_ += slabs * kInt4ScaleBytes;
     slab_ = warp();
+  }
+
+  __device__ void load(int count) {
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) load_one();
   }
 
   __device__ void load_one() {

@@ -41,41 +41,58 @@ struct RoundedInputs {
 
   __device__ int place(int row, int slab) const { return row * slabs + slab; }
 
-  // Rounds `count` rows: the share of warp `warp` of `warps`, kAtOnce slabs on their way at a time.
+  // Slabs of `count` rows that a warp rounds: its share of `warps`, kAtOnce of them at a time.
   template <int kAtOnce>
-  __device__ __forceinline__ void round(int count, int warp, int warps) const {
-    if (forms.integers)
-      for_slabs<kAtOnce>(count, warp, warps, [&](int item, float4 x) {
-        const IntegerSlab unit = round_to_integers(x, 0, 1, integers + item * kSlabBytes);
-        if (threadIdx.x % kWarp == 0) integer_units[item] = unit;
-      });
-    if (forms.halves)
-      for_slabs<kAtOnce>(count, warp, warps, [&](int item, float4 x) {
-        const float unit = round_slab(x, 0, 1, halves + item * kSlabBytes);
-        if (threadIdx.x % kWarp == 0) half_units[item] = unit;
-      });
-    if (forms.splits)
-      for_slabs<kAtOnce>(count, warp, warps,
-                         [&](int item, float4 x) { split_slab(x, splits + item * kSplitBytes); });
+  struct Share {
+    int items, next, warps;
+    float4 x[kAtOnce];  // from item `next` on
+
+    __device__ bool has(int i) const { return next + i * warps < items; }
+  };
+
+  // The first slabs are on their way when this returns.
+  template <int kAtOnce>
+  __device__ __forceinline__ Share<kAtOnce> ask(int count, int warp, int warps) const {
+    Share<kAtOnce> share{count * slabs, warp, warps, {}};
+    load(share);
+    return share;
+  }
+
+  template <int kAtOnce>
+  __device__ __forceinline__ void round(Share<kAtOnce>& share) const {
+#pragma unroll 1
+    while (share.has(0)) {
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        if (share.has(i)) round(share.next + i * share.warps, share.x[i]);
+      share.next += kAtOnce * share.warps;
+      if (share.has(0)) load(share);
+    }
   }
 
  private:
-  template <int kAtOnce, class F>
-  __device__ __forceinline__ void for_slabs(int count, int warp, int warps, const F& f) const {
+  template <int kAtOnce>
+  __device__ __forceinline__ void load(Share<kAtOnce>& share) const {
     const bool quads = in_quads(rows, in);
-    const int items = count * slabs;
-#pragma unroll 1
-    for (int begin = warp; begin < items; begin += warps * kAtOnce) {
-      float4 x[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int item = min(begin + i * warps, items - 1), row = item / slabs;
-        x[i] = lane_inputs(rows + int64_t(row) * in, item - row * slabs, in, quads);
-      }
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-        if (begin + i * warps < items) f(begin + i * warps, x[i]);
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (!share.has(i)) break;
+      const int item = share.next + i * share.warps, row = item / slabs;
+      share.x[i] = lane_inputs(rows + int64_t(row) * in, item - row * slabs, in, quads);
     }
+  }
+
+  __device__ __forceinline__ void round(int item, float4 x) const {
+    const bool first = threadIdx.x % kWarp == 0;
+    if (forms.integers) {
+      const IntegerSlab unit = round_to_integers(x, 0, 1, integers + item * kSlabBytes);
+      if (first) integer_units[item] = unit;
+    }
+    if (forms.halves) {
+      const float unit = round_slab(x, 0, 1, halves + item * kSlabBytes);
+      if (first) half_units[item] = unit;
+    }
+    if (forms.splits) split_slab(x, splits + item * kSplitBytes);
   }
 };
 
@@ -97,6 +114,7 @@ Users(int, RowOf) -> Users<RowOf>;
 
 // A lane's part of a slab of int4 in one group.
 struct Int4Words {
+  static constexpr int kBytes = slab_bytes(WeightFormat::int4_group);  // of the slab
   uint4 halves[2];
   uint32_t scales;
 };

@@ -54,6 +54,18 @@ class SlabWalk {
     for (int i = 0; i < kAhead; ++i) load(words_[i]);
   }
 
+  // Asks for all that run() will load to be brought closer.
+  __device__ __forceinline__ void prefetch_rest() const {
+    constexpr int kLine = 128, kLines = Words::kBytes / kLine;
+    const int lane = int(threadIdx.x) % kWarp;
+#pragma unroll 1
+    for (SlabCursor at = next_; at.slot < slots_; at.advance(slabs_))
+#pragma unroll
+      for (int line = lane; line < kTiles * kLines; line += kWarp)
+        prefetch_line(tiles_[at.slot * kTiles + line / kLines].values + at.slab * Words::kBytes +
+                      line % kLines * kLine);
+  }
+
   // Calls use(words, cursor) for each.
   template <class Use>
   __device__ __forceinline__ void run(const Use& use) {

@@ -39,48 +39,43 @@ void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cach
                       .spans = pass.spans,
                       .k = k,
                       .v = v});
-  pass.ops.gate_heads({.x = attended, .q_and_gate = q_and_gate});
-  pass.ops.linear({.x = attended.reshaped({rows, c.q_heads * c.head_dim}),
-                   .weight = attention.o,
-                   .out = pass.of(pass.act.residual),
-                   .add = true});
+  pass.ops.gate_heads_linear({.x = attended,
+                              .q_and_gate = q_and_gate,
+                              .weight = attention.o,
+                              .out = pass.of(pass.act.residual)});
 }
 
 // residual += out (norm(delta_rule(conv(qkv))) * silu(z))
 void mix(const DeltaNet& delta, const RmsNormArgs& norm, size_t cache_index, const Pass& pass) {
   Activations& act = pass.act;
-  const int64_t rows = pass.rows;
   const DeltaNetConfig& c = pass.config.delta_net;
-  const View qkv = pass.of(act.qkv), qkv_conv = pass.of(act.qkv_conv);
-  const View z = pass.of(act.z);
+  const View qkv = pass.of(act.qkv), z = pass.of(act.z);
   const View a = pass.of(act.a), b = pass.of(act.b);
-  const View mixed = pass.of(act.delta_out);
   const Cache::Layer& cached = pass.cache.layer(cache_index);
 
-  const LinearOutput projections[] = {
-      {delta.qkv, qkv}, {delta.z, z.reshaped({rows, c.value_size()})}, {delta.a, a}, {delta.b, b}};
+  const LinearOutput projections[] = {{delta.qkv, qkv},
+                                      {delta.z, z.reshaped({pass.rows, c.value_size()})},
+                                      {delta.a, a},
+                                      {delta.b, b}};
   pass.ops.norm_linears({.norm = norm, .outputs = projections});
-  pass.ops.causal_conv({.x = qkv,
-                        .weight = delta.conv,
-                        .tail = cached.conv_tail,
-                        .out = qkv_conv,
-                        .spans = pass.spans});
-  pass.ops.delta_net({.qkv = qkv_conv,
-                      .a = a,
-                      .b = b,
-                      .rate = delta.rate,
-                      .dt_bias = delta.dt_bias,
-                      .state = cached.state,
-                      .record = cached.record,
-                      .out = mixed,
-                      .key_heads = c.key_heads,
-                      .spans = pass.spans});
-  pass.ops.gated_rms_norm(
-      {.x = mixed, .gate = z, .scale = delta.norm_scale, .out = mixed, .eps = pass.config.eps});
-  pass.ops.linear({.x = mixed.reshaped({rows, c.value_size()}),
-                   .weight = delta.out,
-                   .out = pass.of(act.residual),
-                   .add = true});
+  pass.ops.gated_delta_net({.qkv = qkv,
+                            .conv = delta.conv,
+                            .tail = cached.conv_tail,
+                            .mixing = pass.of(act.qkv_conv),
+                            .a = a,
+                            .b = b,
+                            .rate = delta.rate,
+                            .dt_bias = delta.dt_bias,
+                            .state = cached.state,
+                            .record = cached.record,
+                            .z = z,
+                            .norm_scale = delta.norm_scale,
+                            .mixed = pass.of(act.delta_out),
+                            .eps = pass.config.eps,
+                            .weight = delta.out,
+                            .out = pass.of(act.residual),
+                            .key_heads = c.key_heads,
+                            .spans = pass.spans});
 }
 
 void feed_forward(const GatedMlp& mlp, const RmsNormArgs& norm, const Pass& pass) {
