@@ -252,10 +252,16 @@ __global__ void __launch_bounds__(kThreads, 1)
   constexpr int kOutputs = kDownTiles * kTileOut;
   static_assert(kFewRows * kOutputs <= kThreads);
   const int own_row = thread / kOutputs, own_output = thread % kOutputs;
-  float* own = own_row < rows && first_output + own_output < step.hidden
-                   ? step.out + int64_t(own_row) * step.hidden + first_output + own_output
-                   : nullptr;
-  float sum = own && step.add ? __ldcg(own) : 0.0f;
+  const auto own_place = [&] {
+    return own_row < rows && first_output + own_output < step.hidden
+               ? step.out + int64_t(own_row) * step.hidden + first_output + own_output
+               : nullptr;
+  };
+  const auto read_own = [&] {
+    const float* own = own_place();
+    return own && step.add ? __ldcg(own) : 0.0f;
+  };
+  float sum = kOneRow ? read_own() : 0.0f;  // with several rows registers are scarce
   for (int i = thread; i < pairs; i += kThreads) weights[i] = __ldcg(step.weights + i);
   if (shared_slabs > 0 && thread < rows) gates[thread] = sigmoid(__ldcg(step.shared_gate + thread));
   __syncthreads();
@@ -367,7 +373,9 @@ __global__ void __launch_bounds__(kThreads, 1)
     *column = sum_of_slabs<kOutputs>(column, user < pairs ? slabs : shared_slabs);
   }
   __syncthreads();
+  float* own = own_place();
   if (own == nullptr) return;
+  if (!kOneRow) sum = read_own();
 #pragma unroll 8
   for (int pair = own_row * step.top_k; pair < (own_row + 1) * step.top_k; ++pair)
     sum = fmaf(weights[pair], place(values, pair * slabs)[own_output], sum);

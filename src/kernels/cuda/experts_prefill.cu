@@ -129,8 +129,7 @@ __global__ void __launch_bounds__(kTileThreads) down_many_kernel(ExpertsStep ste
   const int width = is_shared ? step.shared_width : step.width;
   const int tile = int(blockIdx.x) * 2 * kTileWarps + int(threadIdx.x) / kWarp;
   const int second = tile + kTileWarps;
-  const ExpertWeight down =
-      is_shared ? step.shared.down : weight_of(step, kDown, rows.expert);
+  const ExpertWeight down = is_shared ? step.shared.down : weight_of(step, kDown, rows.expert);
   const TileProduct product{
       .weights = {weight_tile(down, tile, width), weight_tile(down, second, width)},
       .exists = {tile * kTileOut < step.hidden, second * kTileOut < step.hidden},
