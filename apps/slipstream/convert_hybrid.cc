@@ -18,7 +18,8 @@ std::string report_text(const HybridPlan& plan) {
   for (const TensorClass one : all_tensor_classes()) {
     const auto count = replaced.find(one);
     if (count != replaced.end())
-      text += cat("  ", name_of(one), ": ", count->second, " matrices become FP8\n");
+      text += cat("  ", name_of(one), ": ", count->second,
+                  count->second == 1 ? " matrix becomes FP8\n" : " matrices become FP8\n");
     const auto left = plan.left.find(one);
     if (left == plan.left.end()) continue;
     for (const auto& [reason, tensors] : left->second)
