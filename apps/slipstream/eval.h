@@ -13,7 +13,7 @@
 
 namespace slip {
 
-// A JSON list of token ids, or a list of such lists.
+// A JSON list of token ids, or a list of such lists, or what `eval tokenize` prints.
 Result<std::vector<std::vector<int32_t>>> read_id_lists(const std::string& path);
 // Exactly one list.
 Result<std::vector<int32_t>> read_ids(const std::string& path);

@@ -19,7 +19,8 @@ class EvalAccept : public Verb {
   EvalAccept() : flags_("eval accept", "How often drafts are the model's own choice") {
     model_.add_to(flags_);
     drafter_.add_drafter_to(flags_);
-    flags_.option("--ids", &ids_, "FILE", "A JSON list of token ids, or a list of such lists");
+    flags_.option("--ids", &ids_, "FILE",
+                  "Token ids: a JSON list, a list of lists, or what eval tokenize prints");
     flags_.option("--text", &text_, "FILE", "A text instead");
     flags_.option("--drafts", &drafts_, "K", "Drafts in a row");
     flags_.option("--window", &window_, "N", "Tokens per window; each starts from nothing");

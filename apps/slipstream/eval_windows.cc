@@ -27,7 +27,8 @@ Status for_each_window(std::span<const std::span<const int32_t>> windows,
 }
 
 void WindowFlags::add_to(Flags& flags) {
-  flags.option("--ids", &ids, "FILE", "A JSON list of token ids, or a list of such lists");
+  flags.option("--ids", &ids, "FILE",
+               "Token ids: a JSON list, a list of lists, or what eval tokenize prints");
   flags.option("--window", &window, "N", "Tokens per window; each starts from nothing");
 }
 

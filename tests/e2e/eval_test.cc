@@ -60,6 +60,12 @@ TEST_F(EvalVerbs, PerplexityCountsPredictedTokens) {
 TEST_F(EvalVerbs, TextThereAndBack) {
   const Finished tokens = run({"eval", "tokenize"}, "A fox, 7 lanterns.\n");
   ASSERT_EQ(tokens.status, 0) << tokens.err;
+  const std::string printed = folder_.write("printed.json", tokens.out);
+  const Finished ppl = run({"eval", "ppl", "--ids", printed});
+  EXPECT_EQ(ppl.status, 0) << ppl.err;
+  const std::string other = folder_.write("other.json", "{\"tokens\": [1, 2]}");
+  EXPECT_NE(run({"eval", "ppl", "--ids", other}).err.find("an object without \"ids\""),
+            std::string::npos);
   const Finished text = run({"eval", "detokenize"}, tokens.out);
   EXPECT_EQ(text.json().at("text").as_string(), "A fox, 7 lanterns.\n") << text.err;
 }
