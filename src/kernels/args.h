@@ -200,12 +200,12 @@ struct GatedDeltaNetArgs {
   View qkv;                         // [rows, channels], as projected
   View conv;                        // [width, channels]
   View tail;                        // as in CausalConvArgs
-  View mixing;                      // [rows, channels]: scratch, what is convolved may go here
+  View convolved;                   // [rows, channels]: scratch, used or not
   View a, b, rate, dt_bias, state;  // as in DeltaNetArgs
   DeltaRecord record{};
   View z;           // [rows, value_heads, value_dim]
   View norm_scale;  // [value_dim]
-  View mixed;       // [rows, value_heads, value_dim]: scratch, what is normed may go here
+  View mixed;       // [rows, value_heads, value_dim]: scratch, used or not
   float eps;
   Weight weight;  // [hidden, value_heads * value_dim]
   View out;       // [rows, hidden]
@@ -214,10 +214,10 @@ struct GatedDeltaNetArgs {
 
   // Its parts.
   CausalConvArgs convolution() const {
-    return {.x = qkv, .weight = conv, .tail = tail, .out = mixing, .spans = spans};
+    return {.x = qkv, .weight = conv, .tail = tail, .out = convolved, .spans = spans};
   }
   DeltaNetArgs delta_rule() const {
-    return {.qkv = mixing,
+    return {.qkv = convolved,
             .a = a,
             .b = b,
             .rate = rate,

@@ -220,8 +220,8 @@ void HostedOps::gated_delta_net(const GatedDeltaNetArgs& args) {
   DeltaRecord& record = far.record;
   run("gated_delta_net",
       {&far.qkv, &far.conv, &far.a, &far.b, &far.rate, &far.dt_bias, &far.z, &far.norm_scale},
-      {&far.tail, &far.mixing, &far.state, &record.keys, &record.deltas, &record.decays, &far.mixed,
-       &far.out},
+      {&far.tail, &far.convolved, &far.state, &record.keys, &record.deltas, &record.decays,
+       &far.mixed, &far.out},
       [&] { far_->gated_delta_net(far); });
 }
 

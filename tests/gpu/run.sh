@@ -19,7 +19,8 @@ sanitized=(NormEqual.GatedRmsNorm NormEqual.RopeTable NormEqual.Join NormEqual.P
   LinearEqual.LinearsEqualEachLinear LinearEqual.ExtremesDoNotSaturate LinearEqual.EmbedIsExact
   ExpertsEqual.ManyExperts AttentionEqual.HostileScores AttentionEqual.EqualScoresAreTheExactMean
   DeltaNetEqual.HostileGates RecordReplay.RecordsMatchTheReference KvCodesEqual.HostileScores
-  KvCodesEqual.RowsAreLeftAsTheTailHoldsThem)
+  KvCodesEqual.RowsAreLeftAsTheTailHoldsThem FusedEqual.GateHeadsThenLinear
+  FusedEqual.GatedDeltaNet)
 
 rows=()
 all_passed=0

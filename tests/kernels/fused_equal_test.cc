@@ -180,7 +180,7 @@ TEST_P(FusedEqual, GatedDeltaNet) {
       const Guarded a = random_tensor({rows, m.value_heads}, rng);
       const Guarded b = random_tensor({rows, m.value_heads}, rng);
       const Guarded z = random_tensor({rows, m.value_heads, m.dim}, rng);
-      const Guarded mixing({rows, m.channels()}), mixed({rows, m.value_heads, m.dim});
+      const Guarded convolved({rows, m.channels()}), mixed({rows, m.value_heads, m.dim});
       const MixerMemory fused(m, rows, rng);
       const MixerMemory composed(fused);
       const auto args = [&](const MixerMemory& memory) {
@@ -188,7 +188,7 @@ TEST_P(FusedEqual, GatedDeltaNet) {
             .qkv = qkv,
             .conv = conv,
             .tail = memory.tail,
-            .mixing = mixing,
+            .convolved = convolved,
             .a = a,
             .b = b,
             .rate = rate,

@@ -81,8 +81,6 @@ struct alignas(sizeof(float4)) DeltaGates {
 // instead of v, alpha.
 template <int kStrip>
 struct DeltaRow {
-  static constexpr int kColumns = kStrip;
-
   alignas(sizeof(float4)) float q[kDeltaKeys];
   alignas(sizeof(float4)) float k[kDeltaKeys];
   alignas(sizeof(float4)) float v[kStrip];

@@ -206,8 +206,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
-// Shared memory of a block of down_kernel() that has `tiles` tiles of outputs, in bytes from its
-// beginning.
+// Shared memory of a block of down_kernel(), in bytes from its beginning.
 struct DownLayout {
   int shared_inputs, values, shared_values, tiles, weights, gates, end;
 

@@ -14,7 +14,7 @@ static_assert(kNormSlab == kSlabIn);
 inline constexpr int kRoundWarps = kTeams * kWarps;
 inline constexpr int kRoundAtOnce = 4;  // slabs that a warp rounds side by side
 
-// In shared memory; slab after slab, each with all rows.
+// Slab after slab, each with all rows: in shared memory, or in global memory on the way there.
 struct RoundedRows {
   std::byte* inputs;
   std::byte* units;  // a float each; an IntegerSlab for int4

@@ -61,7 +61,7 @@ void mix(const DeltaNet& delta, const RmsNormArgs& norm, size_t cache_index, con
   pass.ops.gated_delta_net({.qkv = qkv,
                             .conv = delta.conv,
                             .tail = cached.conv_tail,
-                            .mixing = pass.of(act.qkv_conv),
+                            .convolved = pass.of(act.qkv_conv),
                             .a = a,
                             .b = b,
                             .rate = delta.rate,
