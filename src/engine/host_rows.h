@@ -1,7 +1,9 @@
 // Rows of floats that the backend writes and the host reads. Where the backend computes in host
-// memory these are the same bytes; elsewhere they are copied when they are first asked for.
+// memory these are the same bytes; elsewhere they are copied when they are first asked for, or, if
+// they are few, written to the host's memory in the first place: a copy takes longer to begin.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "tensor/buffer.h"
@@ -10,10 +12,12 @@ namespace slip {
 
 class HostRows {
  public:
-  HostRows() = default;
-  HostRows(Memory& memory, int64_t rows, int64_t width);
+  enum class Written : uint8_t { there, here };
 
-  // [rows, width], in the backend's memory.
+  HostRows() = default;
+  HostRows(Memory& memory, int64_t rows, int64_t width, Written written = Written::there);
+
+  // [rows, width], where the backend writes.
   const View& view() const { return tensor_.view; }
 
   // The first `rows` rows were written anew.

@@ -5,7 +5,7 @@
 namespace slip {
 
 Logits::Logits(Memory& memory, int64_t rows, int64_t width) : values_(memory, rows, width) {
-  if (!memory.on_host()) peaks_ = HostRows(memory, rows, 3);
+  if (!memory.on_host()) peaks_ = HostRows(memory, rows, 3, HostRows::Written::here);
 }
 
 View Logits::peaks(int64_t rows) const {

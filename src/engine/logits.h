@@ -15,7 +15,7 @@ class Logits {
   Logits() = default;
   Logits(Memory& memory, int64_t rows, int64_t width);
 
-  // What that takes of a backend's memory: the rows and their peaks.
+  // What that takes of memory: the rows and their peaks.
   static uint64_t bytes(int64_t rows, int64_t width) {
     return uint64_t(rows) * (uint64_t(width) * sizeof(float) + sizeof(Peak));
   }

@@ -35,7 +35,10 @@ class Memory {
   // Bytes that could be allocated now without pushing anything out.
   virtual uint64_t free_bytes() const = 0;
 
-  // Host memory that is copied from and to here at full speed.
+  // Returns when all operations before it are done.
+  virtual void wait() {}
+
+  // Host memory that is copied from and to here at full speed, and that operations can write to.
   virtual Memory& staging() { return *this; }
 };
 

@@ -44,12 +44,13 @@ using enum WeightFormat;
 TEST_P(FusedEqual, NormThenLinears) {
   Rng rng(1);
   // Whole slabs, parts of one, odd sizes, more than a block can keep, and the widest of heads.
-  for (const int64_t in : {128, 384, 1280, 2048, 33, 5376, 9216}) {
+  for (const int64_t in : {128, 384, 1280, 2048, 3072, 33, 5376, 9216}) {
     const Guarded scale = random_tensor({in}, rng);
     for (const int64_t rows : kRowCounts) {
       const Guarded x = random_tensor({rows, in}, rng);
       for (const bool scaled : {true, false}) {
         for (const auto formats : {std::initializer_list<WeightFormat>{bf16, f32},
+                                   {bf16, bf16},  // a router
                                    {int4_group, bf16},
                                    {int4_group, int8_row, fp8_block, f16}}) {
           if (in % 128 != 0 && formats.size() == 4) continue;

@@ -94,8 +94,12 @@ __global__ void __launch_bounds__(kCombineThreads, 1)
   if (!p.rotated) return;
   __syncthreads();
   if (threadIdx.x >= kWarp) return;
-  turbo_unrotate(head, p.head_dim, p.signs);
-  for (int d = int(threadIdx.x); d < p.head_dim; d += kWarp) out[d] = head[d];
+  float x[kTileDim / kWarp];  // coded heads have so many dimensions
+#pragma unroll
+  for (int e = 0; e < kTileDim / kWarp; ++e) x[e] = head[threadIdx.x + kWarp * e];
+  unrotate_in_registers(x, p.signs);
+#pragma unroll
+  for (int e = 0; e < kTileDim / kWarp; ++e) out[threadIdx.x + kWarp * e] = x[e];
 }
 
 // Turns back what blocks that saw all positions have written; a warp per row and head.
@@ -161,6 +165,7 @@ TileParams tile_params(const AttentionArgs& args, const DeviceSpan* spans) {
   params.key_table = magnitude_table(kv.recipe.keys);
   params.value_table = magnitude_table(kv.recipe.values);
   params.signs = sign_bits(KvSide::keys);
+  params.value_signs = sign_bits(KvSide::values);
   return params;
 }
 
@@ -213,7 +218,7 @@ void CudaOps::attention(const AttentionArgs& args) {
   const int tiles = most_split * params.group <= kTileQueries ? 1 : 2;
   const TileKernel split_kernel = tile_kernel(args.kv, dims, tiles);
   const int64_t segments = Segments::count(context_to_cover(args.spans));
-  const bool few_segments = !finish.rotated && segments <= kCombineThreads / (head_dim / 4);
+  const bool few_segments = segments <= kCombineThreads / (head_dim / 4);
   for (size_t first = 0, end = 0; first < span_count; first = end) {
     // Scratch is for kSplitRows rows: so many spans at a time.
     int64_t group_rows = 0;

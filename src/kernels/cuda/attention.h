@@ -100,7 +100,8 @@ struct TileParams {
   const float* k;  // rows of the step
   const float* v;
   MagnitudeTable key_table, value_table;
-  SignBits signs;  // of keys, for queries
+  SignBits signs;        // of keys, for queries
+  SignBits value_signs;  // for sums of values
 
   int32_t first_span;  // of this launch
   int32_t q_heads, kv_heads;

@@ -1,6 +1,6 @@
 // The sum over few segments by the block that finishes last, instead of by a launch of its own
 // (combine_kernel, attention.cu): the same operations in the same order, so that both give the same
-// bits. For plain caches: turning back what coded values sum up to takes more threads.
+// bits.
 #pragma once
 
 #include "kernels/cuda/attention_work.cuh"
@@ -22,13 +22,31 @@ __device__ __forceinline__ bool finishes_last(uint32_t* counters) {
   return last;
 }
 
-template <int kDim, int kTiles>
+// The sum over segments [begin, count) of one query, `weight` of which lane i has of segment i. A
+// lane has values lane + 32 e.
+template <int kDim, int kShares>
+__device__ __forceinline__ void add_segments(const float* sums, int begin, int count, float weight,
+                                             float (&totals)[kDim / kWarp]) {
+#pragma unroll
+  for (int e = 0; e < kDim / kWarp; ++e) totals[e] = 0;
+#pragma unroll
+  for (int i = 0; i < kShares; ++i) {
+    if (i >= count) break;
+    if (i < begin) continue;
+    const float share = __shfl_sync(~0u, weight, i);
+#pragma unroll
+    for (int e = 0; e < kDim / kWarp; ++e)
+      totals[e] += fmaf(share, __ldcg(sums + i * kDim + lane_id() + kWarp * e), 0.0f);
+  }
+}
+
+template <int kDim, int kTiles, bool kCoded>
 __device__ __forceinline__ void combine_segments(const TileParams& p, const TileWork& work) {
   constexpr int kQueries = kTiles * kTileQueries;
-  constexpr int kQuads = kDim / 4, kPerLane = kQuads / kWarp;
-  constexpr int kShares = kCombineThreads / kQuads;  // of combine_kernel: one per segment
+  constexpr int kShares = kCombineThreads / (kDim / 4);  // of combine_kernel: one per segment
   if (work.query_count <= 0 || work.span.rows > kSplitRows) return;  // another launch's
   const int lane = lane_id();
+#pragma unroll 1
   for (int query = warp_id(); query < work.query_count; query += kTileWarps) {
     const int index = int(blockIdx.x) * kQueries + query, row = index / p.group;
     const int head = work.kv_head * p.group + index % p.group;
@@ -44,31 +62,14 @@ __device__ __forceinline__ void combine_segments(const TileParams& p, const Tile
     const float denominator = warp_sum(fmaf(weight, stats.y, 0.0f));
     const float factor = __fmul_rn(reciprocal(denominator), p.value_factor);
 
-    const auto* sums = reinterpret_cast<const float4*>(p.partials.sums) + at * kQuads;
-    float4 totals[kPerLane];
+    float totals[kDim / kWarp];
+    add_segments<kDim, kShares>(p.partials.sums + at * kDim, begin, count, weight, totals);
 #pragma unroll
-    for (int e = 0; e < kPerLane; ++e) totals[e] = make_float4(0, 0, 0, 0);
+    for (int e = 0; e < kDim / kWarp; ++e) totals[e] = __fmul_rn(totals[e], factor);
+    if constexpr (kCoded) unrotate_in_registers(totals, p.value_signs);
+    float* out = p.out + ((int64_t(work.span.first_row) + row) * p.q_heads + head) * kDim;
 #pragma unroll
-    for (int i = 0; i < kShares; ++i) {
-      if (i >= count) break;
-      if (i < begin) continue;
-      const float share = __shfl_sync(~0u, weight, i);
-#pragma unroll
-      for (int e = 0; e < kPerLane; ++e) {
-        const float4 x = __ldcg(sums + i * kQuads + lane + kWarp * e);
-        float4& total = totals[e];
-        total = make_float4(total.x + fmaf(share, x.x, 0.0f), total.y + fmaf(share, x.y, 0.0f),
-                            total.z + fmaf(share, x.z, 0.0f), total.w + fmaf(share, x.w, 0.0f));
-      }
-    }
-    float4* out = reinterpret_cast<float4*>(
-        p.out + ((int64_t(work.span.first_row) + row) * p.q_heads + head) * kDim);
-#pragma unroll
-    for (int e = 0; e < kPerLane; ++e) {
-      const float4 total = totals[e];
-      out[lane + kWarp * e] = make_float4(__fmul_rn(total.x, factor), __fmul_rn(total.y, factor),
-                                          __fmul_rn(total.z, factor), __fmul_rn(total.w, factor));
-    }
+    for (int e = 0; e < kDim / kWarp; ++e) out[lane + kWarp * e] = totals[e];
   }
 }
 

@@ -273,7 +273,8 @@ struct PlainCache {
   static constexpr int kDim = kHeadDim;
   static constexpr bool kCoded = false;
   using Keys = RowKeys<Rows, kDim, 1, true>;
-  using Values = RowValues<Rows, kDim, 1, true>;
+  template <bool kWhole>
+  using Values = RowValues<Rows, kDim, 1, kWhole>;
   using Page = RowPage<Rows>;
   using Partial = Rows;
 };
@@ -283,6 +284,7 @@ struct CodedCache {
   static constexpr int kDim = kTileDim;
   static constexpr bool kCoded = true;
   using Keys = CodedKeys<kKeyBits>;
+  template <bool>
   using Values = CodedValues<kValueBits>;
   using Page = CodePage;
 };
@@ -290,7 +292,7 @@ struct CodedCache {
 // Few enough registers for keys and values of a chunk ahead, whatever else there is.
 template <class Cache>
 constexpr bool is_light() {
-  return sizeof(typename Cache::Keys) + sizeof(typename Cache::Values) <= 300;
+  return sizeof(typename Cache::Keys) + sizeof(typename Cache::template Values<true>) <= 300;
 }
 
 }  // namespace slip

@@ -24,6 +24,10 @@ class TileBlock {
   using Shared = TileShared<kDim, kTiles>;
   // Both keys and values of the next chunk are on their way, unless they take too many registers.
   static constexpr bool kValuesAhead = kTiles == 1 || is_light<Cache>();
+  // Whether a last page that is not whole is read like the others. It costs a comparison per value,
+  // and saves half of the code, which a short step waits for longest.
+  static constexpr bool kAllPages = kTiles == 1 && !Cache::kCoded;
+  using Values = typename Cache::template Values<!kAllPages>;
   // Heads so wide that no whole chunk fits into registers: piece by piece, when it is needed.
   static constexpr bool kWide = kDim > kTileDim;
 
@@ -36,7 +40,7 @@ class TileBlock {
       prepare_queries();
 #pragma unroll 1
       for (int64_t chunk = work.begin; chunk < work.end; chunk += kChunk)
-        run_rows<typename Cache::Partial, 8>(key_page(chunk), value_page(chunk), chunk);
+        run_rows<typename Cache::Partial, 8, 4>(key_page(chunk), value_page(chunk), chunk);
     } else {
       run_ahead();
     }
@@ -46,17 +50,18 @@ class TileBlock {
   __device__ __forceinline__ void run_ahead() {
     const TileWork& work = shared_.work;
     typename Cache::Keys keys = key_source();
-    typename Cache::Values values = value_source();
-    if (work.begin < work.pages_end) {
+    Values values = value_source();
+    const int64_t end = kAllPages ? work.end : work.pages_end;
+    if (work.begin < end) {
       keys.load(key_page(work.begin), 0);
       if constexpr (kValuesAhead) values.load(value_page(work.begin), 0);
     }
     prepare_queries();
 #pragma unroll 1
-    for (int64_t chunk = work.begin; chunk < work.pages_end; chunk += kChunk) {
+    for (int64_t chunk = work.begin; chunk < end; chunk += kChunk) {
       const int64_t next = chunk + kChunk;
       const auto load_next_keys = [&] {
-        if (next < work.pages_end) keys.load(key_page(next), 0);
+        if (next < end) keys.load(key_page(next), 0);
       };
       Sums scores[kTiles][2];
       score(keys, scores, [](int) {});
@@ -70,16 +75,16 @@ class TileBlock {
         if (!kValuesAhead && step == 2) load_next_keys();
       });
       if constexpr (kValuesAhead)
-        if (next < work.pages_end) values.load(value_page(next), 0);
+        if (next < end) values.load(value_page(next), 0);
     }
     if constexpr (Cache::kCoded) {
 #pragma unroll 1
       for (int64_t chunk = max(work.begin, work.rows_begin - work.rows_begin % kChunk);
            chunk < work.end; chunk += kChunk)
         run_uncoded(chunk);
-    } else if (work.pages_end < work.end) {
-      run_rows<typename Cache::Partial, 4>(key_page(work.pages_end), value_page(work.pages_end),
-                                           work.pages_end);
+    } else if (!kAllPages && work.pages_end < work.end) {
+      run_rows<typename Cache::Partial, 4, 4>(key_page(work.pages_end), value_page(work.pages_end),
+                                              work.pages_end);
     }
   }
 
@@ -131,9 +136,9 @@ class TileBlock {
   }
   __device__ __forceinline__ auto value_source() const {
     if constexpr (Cache::kCoded)
-      return typename Cache::Values(p_.value_table);
+      return Values(p_.value_table);
     else
-      return typename Cache::Values{};
+      return Values{};
   }
 
   // One side of the page of the cache that holds a chunk.
@@ -154,7 +159,7 @@ class TileBlock {
     return page<typename Cache::Keys>(p_.keys, p_.key_scales, chunk);
   }
   __device__ __forceinline__ auto value_page(int64_t chunk) const {
-    return page<typename Cache::Values>(p_.values, p_.value_scales, chunk);
+    return page<Values>(p_.values, p_.value_scales, chunk);
   }
 
   // The page that rows of this tile lie in, for those rows. Spans of few rows find all of it in the
@@ -167,26 +172,28 @@ class TileBlock {
         const int64_t row = shared_.work.span.first_row + chunk - shared_.work.span.start;
         const int64_t at = (row * p_.kv_heads + shared_.work.kv_head) * kDim;
         const int64_t stride = int64_t(p_.kv_heads) * kDim;
-        run_rows<F32Rows, 8>({p_.k + at, stride, valid}, {p_.v + at, stride, valid}, chunk);
+        run_rows<F32Rows, 8, 4>({p_.k + at, stride, valid}, {p_.v + at, stride, valid}, chunk);
         return;
       }
     }
     const DeviceKvTail tail(shared_.work.span, kChunk);
     const int64_t slot = int64_t(shared_.work.span.state_slot) * p_.kv_heads + shared_.work.kv_head;
     const int64_t at = (slot * 2 * kChunk + tail.beginning_place(chunk)) * kDim;
-    run_rows<Bf16Rows, 4>({p_.key_tail + at, kDim, valid}, {p_.value_tail + at, kDim, valid},
-                          chunk);
+    run_rows<Bf16Rows, kTiles == 1 ? 2 : 4, kTiles == 1 ? 2 : 4>(
+        {p_.key_tail + at, kDim, valid}, {p_.value_tail + at, kDim, valid}, chunk);
   }
 
-  template <class Rows, int kKeyParts>
+  template <class Rows, int kKeyParts, int kValueParts>
   __device__ __forceinline__ void run_rows(const RowPage<Rows>& key_rows,
                                            const RowPage<Rows>& value_rows, int64_t chunk) {
     Sums scores[kTiles][2];
     RowKeys<Rows, kDim, kKeyParts, false> keys;
-    RowValues<Rows, kDim, 4, false> values;
+    RowValues<Rows, kDim, kValueParts, false> values;
     score(keys, scores, [&](int part) { keys.load(key_rows, part); });
     weigh(keys.scales, values.scales, chunk, true, scores);
-    mix(values, [&](int step) { values.load(value_rows, step); });
+    mix(values, [&](int step) {
+      if (step % values.kSteps == 0) values.load(value_rows, step / values.kSteps);
+    });
   }
 
   // Loads queries, rotates them if keys are, and rounds them.
@@ -439,9 +446,8 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
     block.run();
     block.finish();
   }
-  if constexpr (!Cache::kCoded)
-    if (p.counters && finishes_last(p.counters))
-      combine_segments<Cache::kDim, kTiles>(p, shared.work);
+  if (p.counters && finishes_last(p.counters))
+    combine_segments<Cache::kDim, kTiles, Cache::kCoded>(p, shared.work);
 }
 
 }  // namespace slip

@@ -43,6 +43,7 @@ struct TileWork {
     const int64_t readable = coded ? min(end, rows_end - 1) : end;
     pages_end = readable - readable % kChunk;
     partial_row = 0;
+#pragma unroll 1
     for (int i = p.first_span; i < index && split; ++i)
       if (p.spans[i].rows <= kSplitRows) partial_row += p.spans[i].rows;
   }
@@ -91,35 +92,6 @@ __device__ __forceinline__ float quad_max(float x) {
 __device__ __forceinline__ float quad_sum(float x) {
   x += __shfl_xor_sync(~0u, x, 1);
   return x + __shfl_xor_sync(~0u, x, 2);
-}
-
-// turbo_rotate() of a vector of which a lane has values lane + 32 e.
-template <int kPerLane>
-__device__ __forceinline__ void rotate_in_registers(float (&x)[kPerLane], const SignBits& signs) {
-#pragma unroll
-  for (int e = 0; e < kPerLane; ++e)
-    if (signs.words[e] >> lane_id() & 1) x[e] = -x[e];
-#pragma unroll
-  for (int stride = 1; stride < kWarp; stride *= 2) {
-#pragma unroll
-    for (int e = 0; e < kPerLane; ++e) {
-      const float other = __shfl_xor_sync(~0u, x[e], stride);
-      x[e] = lane_id() & stride ? other - x[e] : x[e] + other;
-    }
-  }
-#pragma unroll
-  for (int stride = 1; stride < kPerLane; stride *= 2) {
-#pragma unroll
-    for (int e = 0; e < kPerLane; ++e) {
-      if (e & stride) continue;
-      const float a = x[e], b = x[e + stride];
-      x[e] = a + b;
-      x[e + stride] = a - b;
-    }
-  }
-  const float norm = inverse_root(kPerLane * kWarp);
-#pragma unroll
-  for (int e = 0; e < kPerLane; ++e) x[e] *= norm;
 }
 
 }  // namespace slip

@@ -23,11 +23,12 @@ struct ChosenExperts {
 
   // The whole block, of at least as many threads as there are pairs. Returns how many there are;
   // the caller sees to a barrier before they are used.
+  template <bool kOneRow>
   __device__ __forceinline__ int find(const ExpertsStep& step) {
     const int pair = int(threadIdx.x), count = step.rows * step.top_k;
     // From the second-level cache: a kernel that began early may have another value in the first.
     const int32_t id = pair < count ? __ldcg(step.ids + pair) : -1;
-    if (step.rows == 1) {  // a row's experts are all different
+    if constexpr (kOneRow) {  // a row's experts are all different
       if (pair < count) {
         experts[pair] = {id, pair, 1};
         pairs[pair] = pair;

@@ -94,6 +94,7 @@ class CudaOps : public Ops {
   Buffer counters_;
   WeightPacker packer_;
   ExpertTables expert_tables_;
+  const std::byte* last_delta_states_ = nullptr;  // of gated_delta_net()
   ClusterTables cluster_tables_;
   std::map<std::pair<const std::byte*, int64_t>, HostGather>
       host_gathers_;  // by table and, where steps are recorded, rows

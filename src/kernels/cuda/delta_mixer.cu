@@ -37,9 +37,11 @@ struct MixerParams {
   int64_t channels, tail_rows;
   int32_t rows;  // of the step
   float eps;
+  bool follows_itself;  // the last call had the same states
 };
 
 // One channel of queries, keys or values, by the thread that has it.
+template <int kRows>
 class Channel {
  public:
   __device__ Channel(const MixerParams& p, const DeltaPlace& at)
@@ -49,25 +51,25 @@ class Channel {
                                   : 2 * p.delta.key_heads + at.head;
     channel_ = head * kHead + int(threadIdx.x) % kHead;
     if (!exists()) return;
+#pragma unroll
     for (int m = 0; m < kWidth; ++m) weight_[m] = p.conv[m * p.channels + channel_];
-    for (int m = 0; m < kHistory; ++m) prefetch_line(tail(span_.replay + m));
+#pragma unroll
+    for (int m = 0; m < kHistory; ++m) inputs_[m] = __ldcg(tail(span_.replay + m));
   }
 
-  // Asks for its inputs.
+  // Asks for the step's inputs.
   __device__ __forceinline__ void ask() {
     if (!exists()) return;
-#pragma unroll
-    for (int m = 0; m < kHistory; ++m) inputs_[m] = *tail(span_.replay + m);
     const float* x = p_.delta.qkv + span_.first_row * p_.channels + channel_;
 #pragma unroll
-    for (int row = 0; row < kMostRows; ++row)
+    for (int row = 0; row < kRows; ++row)
       if (row < span_.rows) inputs_[kHistory + row] = x[row * p_.channels];
   }
 
   __device__ __forceinline__ void convolve(Row* rows) const {
     if (!exists()) return;
 #pragma unroll
-    for (int row = 0; row < kMostRows; ++row) {
+    for (int row = 0; row < kRows; ++row) {
       if (row >= span_.rows) break;
       float sum = 0;
 #pragma unroll
@@ -83,7 +85,7 @@ class Channel {
   __device__ __forceinline__ void leave_tail() const {
     if (!exists()) return;
 #pragma unroll
-    for (int i = 0; i < kHistory + kMostRows; ++i) {
+    for (int i = 0; i < kHistory + kRows; ++i) {
       if (i >= kHistory + span_.rows) break;
       // Rows that may be rejected come behind what is before them.
       const int place = span_.record ? i : i - span_.rows;
@@ -102,33 +104,41 @@ class Channel {
   int part_;  // queries, keys, values
   int64_t channel_;
   float weight_[kWidth];
-  float inputs_[kHistory + kMostRows];  // oldest first
+  float inputs_[kHistory + kRows];  // oldest first
 };
 
 // Brings the state up to the last row that was accepted.
 __device__ __forceinline__ void replay_recorded(const DeltaPlace& at, Row* rows, LaneState& state) {
   const int thread = int(threadIdx.x), row = thread / kRowThreads;
+#pragma unroll 1
   for (int first = 0; first < at.span.replay; first += kChunkRows) {
     const int count = min(kChunkRows, at.span.replay - first);
     if (row < count) fetch_recorded<true>(at, first + row, thread % kRowThreads, rows[row]);
     __pipeline_commit();
     __pipeline_wait_prior(0);
     __syncthreads();
+#pragma unroll 1
     for (int i = 0; i < count; ++i) replay(rows[i], state);
     __syncthreads();
   }
 }
 
+// Spans have at most kRows rows: what a step of one row runs through should be little code.
+template <int kRows>
 __global__ void __launch_bounds__(kThreads, 1)
     delta_mixer_kernel(const __grid_constant__ MixerParams p) {
   __shared__ Row rows[kMostRows];
-  __shared__ alignas(sizeof(float4)) float outputs[kMostRows][kHead];
+  __shared__ alignas(sizeof(float4)) float outputs[kRows][kHead];
   __shared__ bool reads_last;
   const int thread = int(threadIdx.x), warp = thread / kWarp;
   const DeltaPlace at(p.delta, int(blockIdx.y), int(blockIdx.x), 0);
   const DeviceSpan& span = at.span;
-  Channel channel(p, at);
-  prefetch_line(at.state() + thread * (kHead * kHead / kThreads));
+  // The state and the channels' tails were written by the last step, unless a layer is called again
+  // and again: there is no need to wait for the kernel in front.
+  if (p.follows_itself) wait_for_inputs();
+  Channel<kRows> channel(p, at);
+  LaneState state;
+  state.load<true>(at);
   const int64_t lane_value = int64_t(lane()) * kQuad;
   const float4 scale = load_quad<true>(p.norm_scale, lane_value, kHead);
   let_next_begin();
@@ -139,8 +149,6 @@ __global__ void __launch_bounds__(kThreads, 1)
     rows[thread].gates = {p.delta.a[at.gate(thread)], p.delta.b[at.gate(thread)], 0};
   float4 z{};
   if (warp < span.rows) z = load_quad<true>(p.z + at.gate(warp) * kHead, lane_value, kHead);
-  LaneState state;
-  state.load<true>(at);
   if (span.replay > 0) {
     // Gates are where replayed rows will be.
     const DeltaGates gates = thread < span.rows ? rows[thread].gates : DeltaGates{};
@@ -170,7 +178,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     stride = int64_t(p.delta.value_heads) * kHead;
   }
   if ((lane() & 2) != 0) results = nullptr;
-  advance_rows(rows, span.rows, state, results, stride);
+  advance_rows<kRows>(rows, span.rows, state, results, stride);
   if (!span.record) state.store<true>(at);
   __syncthreads();
 
@@ -220,7 +228,9 @@ void CudaOps::gated_delta_net(const GatedDeltaNetArgs& args) {
                      .channels = args.qkv.shape[1],
                      .tail_rows = args.tail.shape[1],
                      .rows = int32_t(rows),
-                     .eps = args.eps};
+                     .eps = args.eps,
+                     .follows_itself = last_delta_states_ == args.state.data};
+  last_delta_states_ = args.state.data;
   if (!suits(args, params.delta) || int64_t(args.spans.size()) * args.key_heads > kCounters)
     return Ops::gated_delta_net(args);
 
@@ -228,8 +238,12 @@ void CudaOps::gated_delta_net(const GatedDeltaNetArgs& args) {
   LinearInput input{.x = params.delta.out, .rows = rows, .in = args.weight.info.in, .quads = true};
   const bool rounds = linear_takes_rounded(launcher_, input, slabs);
   if (rounds) input.rounded = params.rounded = scratch(linear_rounded_bytes(rows, input.in));
+  const auto kernel =
+      std::ranges::all_of(args.spans, [](const Span& span) { return span.rows <= 1; })
+          ? delta_mixer_kernel<1>
+          : delta_mixer_kernel<kMostRows>;
   launch(launcher_, dim3(unsigned(params.delta.value_heads), unsigned(args.spans.size())), kThreads,
-         0, delta_mixer_kernel, params);
+         0, kernel, params);
   if (rounds)
     linear_few_rows(launcher_, input, {}, slabs, {}, true);
   else

@@ -46,7 +46,8 @@ struct LaneState {
       const int key = lane_key(j);
       const float* from = state + key * at.p.value_dim;
       const int columns = key < at.p.key_dim ? at.p.value_dim : 0;
-      const float4 x = kWhole ? *reinterpret_cast<const float4*>(from + column)
+      // From the second-level cache: nobody reads it twice, and the first one may be out of date.
+      const float4 x = kWhole ? __ldcg(reinterpret_cast<const float4*>(from + column))
                               : load_quad<false>(from, column, columns);
       s[j][0] = x.x, s[j][1] = x.y, s[j][2] = x.z, s[j][3] = x.w;
     }
@@ -145,19 +146,25 @@ __device__ __forceinline__ float advance(const LaneRow& row, LaneState& state) {
   return lane() < 16 ? delta : fmaf(row.gates.key_query, delta, decayed);
 }
 
-// All rows of a chunk. Each is read from shared memory while the one before it is summed. Results
-// of advance() go to `results`, if there is such a place, `stride` apart.
-template <class Row>
+// All rows of a chunk, at most kMost. Each is read from shared memory while the one before it is
+// summed. Results of advance() go to `results`, if there is such a place, `stride` apart.
+template <int kMost = kChunkRows, class Row>
 __device__ __forceinline__ void advance_rows(const Row* rows, int count, LaneState& state,
                                              float* results, int64_t stride) {
   LaneRow next;
   next.load(rows[0]);
+  if constexpr (kMost == 1) {
+    if (count == 0) return;
+    const float result = advance(next, state);
+    if (results) *results = result;
+  } else {
 #pragma unroll 2
-  for (int row = 0; row < count; ++row) {
-    const LaneRow current = next;
-    next.load(rows[min(row + 1, kChunkRows - 1)]);
-    const float result = advance(current, state);
-    if (results) results[row * stride] = result;
+    for (int row = 0; row < count; ++row) {
+      const LaneRow current = next;
+      next.load(rows[min(row + 1, kChunkRows - 1)]);
+      const float result = advance(current, state);
+      if (results) results[row * stride] = result;
+    }
   }
 }
 

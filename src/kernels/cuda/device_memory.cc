@@ -108,7 +108,9 @@ void DeviceMemory::upload(std::byte* to, const void* from, size_t bytes) {
 
 void DeviceMemory::download(void* to, const std::byte* from, size_t bytes) {
   cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_));
-  cuda_check(cudaStreamSynchronize(stream_));
+  wait();
 }
+
+void DeviceMemory::wait() { cuda_check(cudaStreamSynchronize(stream_)); }
 
 }  // namespace slip

@@ -34,6 +34,7 @@ class DeviceMemory final : public Memory {
   // Small ones go through pinned memory and do not wait for the device.
   void upload(std::byte* to, const void* from, size_t bytes) override;
   void download(void* to, const std::byte* from, size_t bytes) override;
+  void wait() override;
   bool on_host() const override { return false; }
   bool is_taken_from_host() const override { return taken_from_host_; }
   uint64_t free_bytes() const override;

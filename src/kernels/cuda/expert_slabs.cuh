@@ -64,6 +64,15 @@ __device__ __forceinline__ WeightTile weight_tile(const ExpertWeight& weight, in
   return result;
 }
 
+// The same of int4 in groups of 128; what only others need is left out.
+__device__ __forceinline__ WeightTile int4_tile(const ExpertWeight& weight, int tile, int in) {
+  const int64_t slabs_before = int64_t(tile) * slabs_of(in);
+  WeightTile result{};
+  result.values = weight.values + slabs_before * kUnitBytes;
+  result.scales = weight.values + int64_t(weight.scales_at) * 256 + slabs_before * (kTileOut * 2);
+  return result;
+}
+
 __device__ __forceinline__ ExpertWeight weight_of(const ExpertsStep& step, ExpertMatrix matrix,
                                                   int expert) {
   const ExpertRow& row = step.weights_of[matrix];

@@ -34,16 +34,14 @@ ExpertWeight expert_weight(const Weight& weight);
 // slabs as f16, bf16 as two numbers of its kind (split_floats.cuh), other floats as they are.
 struct InputForms {
   bool integers = false, halves = false, splits = false;
-  bool int4 = true;         // all weights are int4 in groups of 128,
-  bool int4_or_fp8 = true;  // or fp8
-  bool bf16 = true;         // all weights are
+  bool int4 = true, fp8 = true, bf16 = true;  // all weights are, int4 in groups of 128
 
   void add(const ExpertWeight& weight) {
     const bool is_int4 = weight.format == WeightFormat::int4_group && weight.group == kSlabIn;
     integers |= is_int4;
     halves |= !is_int4 && in_slabs(weight.format);
     int4 &= is_int4;
-    int4_or_fp8 &= is_int4 || weight.format == WeightFormat::fp8_block;
+    fp8 &= weight.format == WeightFormat::fp8_block;
     splits |= weight.format == WeightFormat::bf16;
     bf16 &= weight.format == WeightFormat::bf16;
   }

@@ -34,6 +34,7 @@ class FloatPair {
       : input_(input), row_(unit / jobs.units) {
     const int pair = unit % jobs.units;
     int job = 0;
+#pragma unroll 1
     while (pair >= jobs.list[job].end) ++job;
     job_ = &jobs.list[job];
     first_ = int64_t(pair - (job == 0 ? 0 : jobs.list[job - 1].end)) * kFloatOutputs;

@@ -161,6 +161,7 @@ __device__ __forceinline__ void finish_tiles(const FewRows& work, int first, int
   float* out = nullptr;
   if (slot < kTeams * work.tiles_at_once && tile < work.slabs.units) {
     int job = 0;
+#pragma unroll 1
     while (tile >= work.slabs.list[job].end) ++job;
     const LinearJob& current = work.slabs.list[job];
     const int job_begin = job == 0 ? 0 : work.slabs.list[job - 1].end;
@@ -178,14 +179,22 @@ __device__ __forceinline__ void finish_tiles(const FewRows& work, int first, int
   const float* part = partials + (slot * kWarps * work.rows_per_block + row) * kPartialStride +
                       int(threadIdx.x) % kTileOut;
   float sum = 0;
-  for (int w = 0; w < warps; ++w) sum += part[w * work.rows_per_block * kPartialStride];
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w)
+    if (w < warps) sum += part[w * work.rows_per_block * kPartialStride];
   sum *= scale;
   *out = work.add ? before + sum : sum;
 }
 
 constexpr int kDeclaredBytes = 2048;  // of shared memory, in the kernel itself
+constexpr int kMostNormSlabs = 4;
+constexpr int kMostFloatNormSlabs = 4;
+static_assert(kMostNormedSlabs == kMostNormSlabs * kRoundWarps);
 
-template <int kRowTiles, int kSlots, bool kInt4, bool kNormed>
+// kNormSlabs: of a row that is to be normed, a warp has at most so many; or one of these.
+constexpr int kPlainRows = 0, kRoundedRows = -1;
+
+template <int kRowTiles, int kSlots, bool kInt4, int kNormSlabs>
 __global__ void __launch_bounds__(kThreads, 1)
     few_rows_kernel(const __grid_constant__ FewRows work) {
   let_next_begin();
@@ -209,16 +218,16 @@ __global__ void __launch_bounds__(kThreads, 1)
   auto* partials = reinterpret_cast<float*>(shared + work.partials_at);
   const auto asked = [&] { stream.fill(); };
   float inverse = 1;
-  if constexpr (kNormed)
-    inverse = round_normed<kInt4>(items, work.norm, rounded, partials, asked);
-  else if (kInt4 && work.input.rounded)
+  if constexpr (kNormSlabs > 0)
+    inverse = round_normed<kInt4, kNormSlabs>(work.input, work.norm, rounded, partials, asked);
+  else if constexpr (kNormSlabs == kRoundedRows)
     copy_rounded(work.input.rounded, rounded_bytes(rows, work.slabs_per_tile), rounded);
   else
     round_plain<kInt4>(items, rounded, asked);
   __syncthreads();
 #pragma unroll 1
   while (float_unit < float_units) {
-    floats->finish(kNormed ? work.norm : LinearNorm{}, inverse, work.add);
+    floats->finish(kNormSlabs > 0 ? work.norm : LinearNorm{}, inverse, work.add);
     float_unit += kMostFloatGroups * int(gridDim.x);
     if (float_unit < float_units) floats.emplace(work.input, work.floats, float_unit);
   }
@@ -236,6 +245,7 @@ __global__ void __launch_bounds__(kThreads, 1)
                  warp_of_team() * work.rows_per_block * kPartialStride;
     int tile = first + team() * int(gridDim.x);
     for (int i = 0; i < work.tiles_at_once && tile < work.slabs.units; ++i) {
+#pragma unroll 1
       while (tile >= work.slabs.list[job].end) ++job;
       Tile sums;
       for (int slab = warp_of_team(); slab < work.slabs_per_tile; slab += kWarps)
@@ -258,28 +268,65 @@ __global__ void __launch_bounds__(kFloatThreads)
   pair.finish({}, 1, add);
 }
 
+// A single row, normed.
+template <int kNormSlabs>
+__global__ void __launch_bounds__(kFloatThreads)
+    normed_floats_kernel(const __grid_constant__ LinearInput input,
+                         const __grid_constant__ LinearNorm norm,
+                         const __grid_constant__ LinearJobs jobs) {
+  let_next_begin();
+  __shared__ float squares[kNormSlabs * kFloatWarps];
+  FloatPair<Bf16Piece, true> pair(input, jobs, int(blockIdx.x));
+  const NormedRow<kFloatWarps, kNormSlabs> row(input, norm, squares, [] {});
+  pair.finish(norm, row.inverse, false);
+}
+
 using FewRowsKernel = void (*)(FewRows);
 
-// For up to so many rows.
-FewRowsKernel kernel_for(bool int4, bool short_rings, int rows) {
-  if (int4 && !short_rings)
-    return rows <= 4   ? few_rows_kernel<1, 8, true, false>
-           : rows <= 8 ? few_rows_kernel<2, 8, true, false>
-                       : few_rows_kernel<4, 8, true, false>;
+// Int4 for up to so many rows.
+template <int kSlots, int kForm>
+FewRowsKernel int4_kernel_for(int rows) {
+  return rows <= 4   ? few_rows_kernel<1, kSlots, true, kForm>
+         : rows <= 8 ? few_rows_kernel<2, kSlots, true, kForm>
+                     : few_rows_kernel<4, kSlots, true, kForm>;
+}
+
+FewRowsKernel kernel_for(bool int4, bool short_rings, bool rounded, int rows) {
+  if (int4 && rounded)
+    return short_rings ? int4_kernel_for<3, kRoundedRows>(rows)
+                       : int4_kernel_for<8, kRoundedRows>(rows);
   if (int4)
-    return rows <= 4   ? few_rows_kernel<1, 3, true, false>
-           : rows <= 8 ? few_rows_kernel<2, 3, true, false>
-                       : few_rows_kernel<4, 3, true, false>;
+    return short_rings ? int4_kernel_for<3, kPlainRows>(rows)
+                       : int4_kernel_for<8, kPlainRows>(rows);
   if (short_rings)
-    return rows <= 8 ? few_rows_kernel<1, 2, false, false> : few_rows_kernel<2, 2, false, false>;
-  return rows <= 8 ? few_rows_kernel<1, 4, false, false> : few_rows_kernel<2, 4, false, false>;
+    return rows <= 8 ? few_rows_kernel<1, 2, false, kPlainRows>
+                     : few_rows_kernel<2, 2, false, kPlainRows>;
+  return rows <= 8 ? few_rows_kernel<1, 4, false, kPlainRows>
+                   : few_rows_kernel<2, 4, false, kPlainRows>;
 }
 
 // For one row that is to be normed.
+template <int kNormSlabs>
 FewRowsKernel norming_kernel_for(bool int4, bool short_rings) {
   if (short_rings)
-    return int4 ? few_rows_kernel<1, 3, true, true> : few_rows_kernel<1, 2, false, true>;
-  return int4 ? few_rows_kernel<1, 8, true, true> : few_rows_kernel<1, 4, false, true>;
+    return int4 ? few_rows_kernel<1, 3, true, kNormSlabs>
+                : few_rows_kernel<1, 2, false, kNormSlabs>;
+  return int4 ? few_rows_kernel<1, 8, true, kNormSlabs> : few_rows_kernel<1, 4, false, kNormSlabs>;
+}
+
+FewRowsKernel norming_kernel_for(int slabs, bool int4, bool short_rings) {
+  return slabs <= kRoundWarps       ? norming_kernel_for<1>(int4, short_rings)
+         : slabs <= 2 * kRoundWarps ? norming_kernel_for<2>(int4, short_rings)
+                                    : norming_kernel_for<kMostNormSlabs>(int4, short_rings);
+}
+
+void launch_normed_floats(const Launcher& launcher, const LinearInput& input,
+                          const LinearNorm& norm, const LinearJobs& floats) {
+  const int64_t slabs = slab_count(input.in);
+  const auto kernel = slabs <= 2 * kFloatWarps   ? normed_floats_kernel<2>
+                      : slabs <= 3 * kFloatWarps ? normed_floats_kernel<3>
+                                                 : normed_floats_kernel<kMostFloatNormSlabs>;
+  launch(launcher, unsigned(floats.units), kFloatThreads, 0, kernel, input, norm, floats);
 }
 
 template <class Piece>
@@ -364,15 +411,15 @@ void launch_few_rows(const Launcher& launcher, const LinearInput& input, const L
       plan_few_rows(launcher, work, int(input.rows), int4);
   // What is asked for behind a ring arrives behind it. A row that is normed follows a kernel that
   // ends late, so that its ring is still on its way then, and is waited for longest.
-  work.early_slots = norm ? slots / 2 : slots - 1;
+  work.early_slots = norm ? (3 * slots + 4) / 8 : slots - 1;
   // Floats of the usual kind go beside the others.
   const bool beside = input.quads && rows == input.rows &&
                       of_format(floats, WeightFormat::bf16).count == floats.count;
   if (beside) work.floats = floats;
   const int blocks = std::min(std::max(slabs.units, work.floats.units), launcher.multiprocessors);
   work.teams = kTeams * blocks;
-  const FewRowsKernel kernel =
-      norm ? norming_kernel_for(int4, short_rings) : kernel_for(int4, short_rings, rows);
+  const FewRowsKernel kernel = norm ? norming_kernel_for(work.slabs_per_tile, int4, short_rings)
+                                    : kernel_for(int4, short_rings, input.rounded != nullptr, rows);
   allow_shared(kernel, size_t(bytes));
   launch(launcher, dim3(unsigned(blocks), unsigned((input.rows + rows - 1) / rows)), kThreads,
          size_t(bytes), kernel, work);
@@ -403,6 +450,11 @@ size_t linear_rounded_bytes(int64_t rows, int64_t in) {
   return (bytes + 15) / 16 * 16;
 }
 
+bool norms_floats(const LinearInput& input, const LinearJobs& floats) {
+  return input.quads && input.in <= kMostFloatNormSlabs * kFloatWarps * kNormSlab &&
+         of_format(floats, WeightFormat::bf16).count == floats.count;
+}
+
 void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
                      const LinearJobs& slabs, const LinearJobs& floats, bool add) {
   // Those whose activations become integers go by themselves.
@@ -416,7 +468,11 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
   if (others.count > 0)
     launch_few_rows(launcher, input, norm, others, int4.count > 0 ? LinearJobs{} : floats, false,
                     add);
-  if (slabs.count == 0) launch_floats(launcher, input, floats, add);
+  if (slabs.count > 0) return;
+  if (norm)
+    launch_normed_floats(launcher, input, norm, floats);
+  else
+    launch_floats(launcher, input, floats, add);
 }
 
 }  // namespace slip

@@ -71,9 +71,12 @@ __device__ void pack_vector(int bits, int dim, const uint8_t* codes, uint8_t* by
 }
 
 // One block codes the page that begins at `page`; `codes` (shared) has room for a page if it is in
-// tiles, for a vector per warp otherwise. Of the beginning it reads what is still in its place.
-__device__ void encode_page(const CodedKvSide& kv, const CodedKvShape& shape,
-                            const DeviceSpan& span, int64_t page, int head, uint8_t* codes) {
+// tiles, for a vector per warp otherwise. Of the beginning it reads what is still in its place. A
+// function of its own: few steps complete a page, and the others should not have to wait for more
+// code than theirs.
+__device__ __noinline__ void encode_page(const CodedKvSide& kv, const CodedKvShape& shape,
+                                         const DeviceSpan& span, int64_t page, int head,
+                                         uint8_t* codes) {
   const DeviceKvTail tail(span, shape.page_len);
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
   const int dim = shape.head_dim, bits = kv.book.bits;
@@ -111,6 +114,7 @@ __device__ void store_span(const CodedKvSide& kv, const CodedKvShape& shape, con
                            int head, int part, int parts, uint8_t* codes) {
   const DeviceKvTail tail(span, shape.page_len);
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+#pragma unroll 1
   for (int64_t page = tail.first_page() + int64_t(part) * shape.page_len; page < tail.last_page();
        page += int64_t(parts) * shape.page_len)
     encode_page(kv, shape, span, page, head, codes);
@@ -118,14 +122,17 @@ __device__ void store_span(const CodedKvSide& kv, const CodedKvShape& shape, con
 
   __syncthreads();  // the beginning has been read
   if (tail.moves_beginning()) {
+#pragma unroll 1
     for (int64_t p = tail.first_page() + warp; p < span.start; p += kWarps) {
       const uint16_t* from = tail_at(kv, shape, span, tail.place(p), head);
       uint16_t* to = tail_at(kv, shape, span, tail.beginning_place(p), head);
+#pragma unroll 4
       for (int d = lane; d < shape.head_dim; d += kWarp) to[d] = from[d];
     }
   }
   __syncthreads();
   const bool has_beginning = span.start > tail.first_page();
+#pragma unroll 1
   for (int64_t p = span.start + warp; p < span.start + span.rows; p += kWarps) {
     int64_t place = tail.place(p);
     if (p < tail.first_written()) {
@@ -138,21 +145,36 @@ __device__ void store_span(const CodedKvSide& kv, const CodedKvShape& shape, con
   }
 }
 
+// Heads of other sizes than kernels are made for.
+__device__ __noinline__ void rotate_in_memory(float* head, int dim, const SignBits& signs) {
+  turbo_rotate(head, dim, signs);
+}
+
 // One warp: a key or value of the step becomes what the tail holds.
 template <int kMost>
 __device__ void rotate_row(const StoreParams& p, bool is_keys, int64_t row, int kv_head,
                            float* head) {
-  const int lane = int(threadIdx.x) % kWarp, dim = p.shape.head_dim;
+  const int dim = p.shape.head_dim;
   const CodedKvSide& kv = is_keys ? p.keys : p.values;
   float* x = kv.rows + (row * p.shape.kv_heads + kv_head) * dim;
   if (is_keys) {
     normalise_and_rotate<kMost>(p.rotate, row, x, p.rotate.k_scale, head);
   } else {
-    for (int d = lane; d < dim; d += kWarp) head[d] = x[d];
+    for_head<kMost>(dim, [&](int d) { head[d] = x[d]; });
     __syncwarp();
   }
-  turbo_rotate(head, dim, kv.signs);
-  for (int d = lane; d < dim; d += kWarp) x[d] = bf16_value(bf16_bits(head[d]));
+  if (dim == kMost * kWarp) {
+    float values[kMost];
+#pragma unroll
+    for (int e = 0; e < kMost; ++e) values[e] = head[int(threadIdx.x) % kWarp + kWarp * e];
+    rotate_in_registers(values, kv.signs);
+#pragma unroll
+    for (int e = 0; e < kMost; ++e)
+      x[int(threadIdx.x) % kWarp + kWarp * e] = bf16_value(bf16_bits(values[e]));
+    return;
+  }
+  rotate_in_memory(head, dim, kv.signs);
+  for_head<kMost>(dim, [&](int d) { x[d] = bf16_value(bf16_bits(head[d])); });
 }
 
 // Shared memory: a head per warp; where a block stores too, codes follow.
@@ -199,12 +221,12 @@ __global__ void rotate_and_store_few_kernel(const __grid_constant__ StoreParams 
   const int warp = int(threadIdx.x) / kWarp;
   float* head = head_of_warp(shared, p.shape.head_dim);
   if (int(blockIdx.x) < q_blocks) {
-    const int64_t index = int64_t(blockIdx.x) * kWarps + warp;
-    const int64_t row = index / p.rotate.q_heads;
+    const uint32_t index = blockIdx.x * kWarps + uint32_t(warp), heads = p.rotate.q_heads;
+    const auto row = int(index / heads);
     const bool exists =
         row < p.rotate.rows && span_of_row(p.rotate.spans, p.rotate.span_count, row);
     wait_for_inputs();
-    if (exists) rotate_query<kMost>(p.rotate, row, int(index % p.rotate.q_heads), head);
+    if (exists) rotate_query<kMost>(p.rotate, row, int(index % heads), head);
     return;
   }
   const int index = int(blockIdx.x) - q_blocks;
@@ -213,6 +235,7 @@ __global__ void rotate_and_store_few_kernel(const __grid_constant__ StoreParams 
   const DeviceSpan span = p.rotate.spans[index / 2 / p.shape.kv_heads];
   wait_for_inputs();
   if (span.rows == 0) return;
+#pragma unroll 1
   for (int row = warp; row < span.rows; row += kWarps)
     rotate_row<kMost>(p, is_keys, span.first_row + row, kv_head, head);
   __syncthreads();

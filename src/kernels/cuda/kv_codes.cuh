@@ -101,6 +101,53 @@ __device__ __forceinline__ void turbo_unrotate(float* x, int dim, const SignBits
   change_signs(x, dim, signs);
 }
 
+// The same of a vector of which a lane has values lane + 32 e.
+template <int kPerLane>
+__device__ __forceinline__ void hadamard_in_registers(float (&x)[kPerLane]) {
+  const int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int stride = 1; stride < kWarp; stride *= 2) {
+#pragma unroll
+    for (int e = 0; e < kPerLane; ++e) {
+      const float other = __shfl_xor_sync(~0u, x[e], stride);
+      x[e] = lane & stride ? other - x[e] : x[e] + other;
+    }
+  }
+#pragma unroll
+  for (int stride = 1; stride < kPerLane; stride *= 2) {
+#pragma unroll
+    for (int e = 0; e < kPerLane; ++e) {
+      if (e & stride) continue;
+      const float a = x[e], b = x[e + stride];
+      x[e] = a + b;
+      x[e + stride] = a - b;
+    }
+  }
+  const float norm = inverse_root(kPerLane * kWarp);
+#pragma unroll
+  for (int e = 0; e < kPerLane; ++e) x[e] *= norm;
+}
+
+template <int kPerLane>
+__device__ __forceinline__ void change_signs_in_registers(float (&x)[kPerLane],
+                                                          const SignBits& signs) {
+#pragma unroll
+  for (int e = 0; e < kPerLane; ++e)
+    if (signs.words[e] >> (threadIdx.x % kWarp) & 1) x[e] = -x[e];
+}
+
+template <int kPerLane>
+__device__ __forceinline__ void rotate_in_registers(float (&x)[kPerLane], const SignBits& signs) {
+  change_signs_in_registers(x, signs);
+  hadamard_in_registers(x);
+}
+
+template <int kPerLane>
+__device__ __forceinline__ void unrotate_in_registers(float (&x)[kPerLane], const SignBits& signs) {
+  hadamard_in_registers(x);
+  change_signs_in_registers(x, signs);
+}
+
 __device__ __forceinline__ double warp_sum(double x) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);

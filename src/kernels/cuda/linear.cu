@@ -75,8 +75,9 @@ void CudaOps::norm_linears(const NormLinearsArgs& args) {
   }
   // In place, a block would overwrite what others still read.
   const bool plain = norm.out.data != norm.x.data && !norm.add && norm.factor == 1;
-  if (!plain || !input.quads || jobs.slabs.count == 0 || slab_count(input.in) > kMostNormedSlabs)
-    return Ops::norm_linears(args);
+  const bool fits = jobs.slabs.count > 0 ? input.quads && slab_count(input.in) <= kMostNormedSlabs
+                                         : norms_floats(input, jobs.floats);
+  if (!plain || !fits) return Ops::norm_linears(args);
   linear_few_rows(launcher_, input, on_the_way, jobs.slabs, jobs.floats, false);
 }
 

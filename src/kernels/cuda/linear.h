@@ -31,7 +31,7 @@ struct LinearNorm {
 
   __host__ __device__ explicit operator bool() const { return out != nullptr; }
 };
-inline constexpr int kMostNormedSlabs = 128;  // of a row
+inline constexpr int kMostNormedSlabs = 64;  // of a row
 
 struct LinearJob {
   DeviceWeight weight;
@@ -58,8 +58,12 @@ struct LinearJobs {
   }
 };
 
+// Whether a row can be normed on its way into weights that are all floats.
+bool norms_floats(const LinearInput& input, const LinearJobs& floats);
+
 // Up to kFewLinearRows rows, all weights in one launch. out (+)= W x. A row that is to be normed
-// can be read in fours and has at most kMostNormedSlabs; some of its weights come in slabs.
+// can be read in fours and has at most kMostNormedSlabs; if none of its weights come in slabs, see
+// above.
 void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
                      const LinearJobs& slabs, const LinearJobs& floats, bool add);
 

@@ -48,37 +48,36 @@ __global__ void rotate_and_store_kernel(const __grid_constant__ RotateParams p, 
                                         Element* values, int page_len) {
   extern __shared__ float heads[];  // [kWarps, head_dim]
   let_next_begin();
-  const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
-  const int items = p.q_heads + 2 * p.kv_heads;
-  const int64_t index = int64_t(blockIdx.x) * kWarps + warp;
-  const int64_t row = index / items;
+  const int warp = int(threadIdx.x) / kWarp, items = p.q_heads + 2 * p.kv_heads;
+  const uint32_t index = blockIdx.x * kWarps + uint32_t(warp);  // narrow: division takes long
+  const int row = int(index / uint32_t(items)), item = int(index % uint32_t(items));
   if (row >= p.rows) return;
   float* head = heads + warp * p.head_dim;
-  const int item = int(index % items);
-  if (item < p.q_heads) {
-    wait_for_inputs();
-    rotate_query<kMost>(p, row, item, head);
-    return;
-  }
-  const bool is_key = item < p.q_heads + p.kv_heads;
+  const bool is_query = item < p.q_heads, is_key = !is_query && item < p.q_heads + p.kv_heads;
   const int kv_head = item - p.q_heads - (is_key ? 0 : p.kv_heads);
   // Spans come from the host, so that the place is found while the kernel in front ends.
-  const DeviceSpan* span = span_of_row(p.spans, p.span_count, row);
-  int64_t vector = 0;
-  if (span) {
+  Element* to = nullptr;
+  if (!is_query) {
+    const DeviceSpan* span = span_of_row(p.spans, p.span_count, row);
+    if (!span) return;
     const int64_t position = span->start + row - span->first_row;
     const int64_t page = span->page(position / page_len, p.ring_pages);
-    vector = (page * p.kv_heads + kv_head) * page_len + position % page_len;
+    const int64_t vector = (page * p.kv_heads + kv_head) * page_len + position % page_len;
+    to = (is_key ? keys : values) + vector * p.head_dim;
   }
   wait_for_inputs();
-  if (!span) return;
-  const float* from = (is_key ? p.k : p.v) + (row * p.kv_heads + kv_head) * p.head_dim;
-  if (is_key)
-    normalise_and_rotate<kMost>(p, row, from, p.k_scale, head);
+  const int64_t query = int64_t(row) * p.q_heads + item;
+  const float* from =
+      is_query ? p.q + query * p.q_stride
+               : (is_key ? p.k : p.v) + (int64_t(row) * p.kv_heads + kv_head) * p.head_dim;
+  if (is_query || is_key)  // one call: what a step runs through once should be little code
+    normalise_and_rotate<kMost>(p, row, from, is_query ? p.q_scale : p.k_scale, head);
   else
-    for (int i = lane; i < p.head_dim; i += kWarp) head[i] = from[i];
-  Element* to = (is_key ? keys : values) + vector * p.head_dim;
-  for (int i = lane; i < p.head_dim; i += kWarp) store_plain(to + i, head[i]);
+    for_head<kMost>(p.head_dim, [&](int i) { head[i] = from[i]; });
+  if (is_query)
+    for_head<kMost>(p.head_dim, [&](int i) { p.out_q[query * p.head_dim + i] = head[i]; });
+  else
+    for_head<kMost>(p.head_dim, [&](int i) { store_plain(to + i, head[i]); });
 }
 
 }  // namespace

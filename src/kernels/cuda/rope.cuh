@@ -52,9 +52,20 @@ inline RotateParams rotate_params(const RotateAndStoreArgs& args, const DeviceSp
 // The span that a row of the step belongs to, or null.
 __device__ __forceinline__ const DeviceSpan* span_of_row(const DeviceSpan* spans, int count,
                                                          int64_t row) {
+#pragma unroll 1
   for (int i = 0; i < count; ++i)
     if (row >= spans[i].first_row && row < spans[i].first_row + spans[i].rows) return spans + i;
   return nullptr;
+}
+
+// One warp: calls use(i) for each value of a head of at most 32 * kMost.
+template <int kMost, class Use>
+__device__ __forceinline__ void for_head(int head_dim, const Use& use) {
+#pragma unroll
+  for (int e = 0; e < kMost; ++e) {
+    const int i = int(threadIdx.x) % kWarp + kWarp * e;
+    if (i < head_dim) use(i);
+  }
 }
 
 // One warp, heads of at most 32 * kMost values: head (shared) <- x, normalised, its first 2 * pairs
@@ -104,7 +115,7 @@ __device__ __forceinline__ void rotate_query(const RotateParams& p, int64_t row,
   const int64_t at = row * p.q_heads + query_head;
   normalise_and_rotate<kMost>(p, row, p.q + at * p.q_stride, p.q_scale, head);
   float* out = p.out_q + at * p.head_dim;
-  for (int i = int(threadIdx.x) % kWarp; i < p.head_dim; i += kWarp) out[i] = head[i];
+  for_head<kMost>(p.head_dim, [&](int i) { out[i] = head[i]; });
 }
 
 }  // namespace slip

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/int4_products.cuh"
-#include "kernels/cuda/row_norm.cuh"
+#include "kernels/cuda/normed_row.cuh"
 #include "kernels/cuda/slab_stream.cuh"
 
 namespace slip::gemv {
@@ -88,23 +88,20 @@ struct SlabItems {
   __device__ int64_t column(const Item& item) const {
     return int64_t(item.slab) * kSlabIn + int(threadIdx.x) % kWarp * kQuad;
   }
-  template <bool kQuads>
   __device__ float4 load(const Item& item) const {
     const float* from = input.x + (first_row + item.row) * input.in;
-    return kQuads || input.quads ? load_quad<true>(from, column(item), input.in)
-                                 : load_quad<false>(from, column(item), input.in);
+    return input.quads ? load_quad<true>(from, column(item), input.in)
+                       : load_quad<false>(from, column(item), input.in);
   }
 };
 
 // What a warp rounds at a time.
-template <bool kQuads>
 struct SlabBatch {
   float4 x[kRoundAtOnce];
 
   __device__ __forceinline__ SlabBatch(const SlabItems& items, int begin) {
 #pragma unroll
-    for (int i = 0; i < kRoundAtOnce; ++i)
-      x[i] = items.load<kQuads>(items.at(begin + i * kRoundWarps));
+    for (int i = 0; i < kRoundAtOnce; ++i) x[i] = items.load(items.at(begin + i * kRoundWarps));
   }
 };
 
@@ -125,11 +122,11 @@ template <bool kInt4, class Asked>
 __device__ __forceinline__ void round_plain(const SlabItems& items, const RoundedRows& to,
                                             const Asked& asked) {
   wait_for_inputs();
-  SlabBatch<false> next(items, first_item());
+  SlabBatch next(items, first_item());
   asked();
 #pragma unroll 1
   for (int begin = first_item(); begin < items.count(); begin += kBatchItems) {
-    const SlabBatch<false> batch = next;
+    const SlabBatch batch = next;
     if (begin + kBatchItems < items.count()) next = {items, begin + kBatchItems};
     for_batch(items, begin, [&](int i, const SlabItems::Item& item) {
       to.round<kInt4>(batch.x[i], item.row, item.slab);
@@ -137,54 +134,16 @@ __device__ __forceinline__ void round_plain(const SlabItems& items, const Rounde
   }
 }
 
-// A row that is normed; the first block leaves it in norm.out. Returns 1 / rms. `squares` has room
-// for a float per slab.
-template <bool kInt4, class Asked>
-__device__ __forceinline__ float round_normed(const SlabItems& items, const LinearNorm& norm,
+// A row that is normed. Returns 1 / rms.
+template <bool kInt4, int kAtOnce, class Asked>
+__device__ __forceinline__ float round_normed(const LinearInput& input, const LinearNorm& norm,
                                               const RoundedRows& to, float* squares,
                                               const Asked& asked) {
-  const int64_t in = items.input.in;
-  const int lane = int(threadIdx.x) % kWarp;
-  float4 scales[kRoundAtOnce];  // the first are asked for before the row is there
-  const auto load_scales = [&](int begin) {
-    for_batch(items, begin, [&](int i, const SlabItems::Item& item) {
-      scales[i] = norm.scale ? load_quad<true>(norm.scale, items.column(item), in)
-                             : make_float4(1, 1, 1, 1);
-    });
-  };
-  load_scales(first_item());
-  wait_for_inputs();
-
-  // All there is of a row stays in registers, unless it is very wide.
-  const SlabBatch<true> first(items, first_item());
-  asked();
-  SlabBatch<true> batch = first;
-#pragma unroll 1
-  for (int begin = first_item();;) {
-    for_batch(items, begin, [&](int i, const SlabItems::Item& item) {
-      const float sum = slab_squares(batch.x[i]);
-      if (lane == 0) squares[item.slab] = sum;
-    });
-    begin += kBatchItems;
-    if (begin >= items.count()) break;
-    batch = {items, begin};
-  }
-  __syncthreads();
-  const float inverse = inverse_rms(row_squares(squares, items.slabs), in, norm.eps);
-  batch = first;
-#pragma unroll 1
-  for (int begin = first_item();;) {
-    for_batch(items, begin, [&](int i, const SlabItems::Item& item) {
-      const float4 normed = scaled(batch.x[i], inverse, scales[i]);
-      to.round<kInt4>(normed, 0, item.slab);
-      if (blockIdx.x == 0) store_quad<true>(norm.out, items.column(item), in, normed);
-    });
-    begin += kBatchItems;
-    if (begin >= items.count()) break;
-    batch = {items, begin};
-    load_scales(begin);
-  }
-  return inverse;
+  const NormedRow<kRoundWarps, kAtOnce> row(input, norm, squares, asked);
+#pragma unroll
+  for (int i = 0; i < kAtOnce; ++i)
+    if (row.slab(i) * kSlabIn < input.in) to.round<kInt4>(row.x[i], 0, row.slab(i));
+  return row.inverse;
 }
 
 }  // namespace slip::gemv

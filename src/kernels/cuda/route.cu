@@ -64,6 +64,7 @@ __global__ void __launch_bounds__(kRowsPerBlock* kWarp)
 
   int chosen = 0;  // of rank `lane`, and its key
   uint32_t chosen_key = kTaken;
+#pragma unroll 1  // little code: it is waited for like any other memory
   for (int rank = 0; rank < top_k; ++rank) {
     uint32_t best;
     int place;

@@ -19,6 +19,7 @@ __device__ __forceinline__ float slab_squares(float4 x) { return warp_sum(add_sq
 // A whole warp; every lane gets the sum.
 __device__ __forceinline__ float row_squares(const float* of_slabs, int slabs) {
   float sum = 0;
+#pragma unroll 1
   for (int slab = int(threadIdx.x) % kWarp; slab < slabs; slab += kWarp) sum += of_slabs[slab];
   return warp_sum(sum);
 }

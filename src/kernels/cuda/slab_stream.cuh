@@ -72,6 +72,7 @@ class SlabStream {
   __device__ static int lane() { return int(threadIdx.x) % kWarp; }
 
   __device__ void begin_tile() {
+#pragma unroll 1
     while (tile_ >= work_.slabs.list[job_].end) ++job_;
     const DeviceWeight& weight = work_.slabs.list[job_].weight;
     const int64_t tile = tile_ - (job_ == 0 ? 0 : work_.slabs.list[job_ - 1].end);

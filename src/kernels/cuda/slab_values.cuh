@@ -2,13 +2,28 @@
 // cores; activations lie in shared memory, rounded once by the block.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/cuda/expert_slabs.cuh"
 #include "kernels/cuda/int4_products.cuh"
 #include "kernels/cuda/split_floats.cuh"
 
 namespace slip {
 
-// Rows of activations in shared memory, in the forms that their weights need.
+inline constexpr int kRawSlabBytes = kSlabIn * int(sizeof(float));
+
+// What weights a kernel is compiled for. Code for others would take registers from its loops, and
+// memory: what a step runs through once per layer has left the instruction caches.
+enum class SlabKind : uint8_t {
+  int4,  // in groups of 128
+  fp8,
+  bf16,  // in whole slabs and tiles
+  any,
+};
+
+// Rows of activations in shared memory, in the form that their weights need; of any weights, in all
+// forms that there are weights for.
+template <SlabKind kKind>
 struct RoundedInputs {
   std::byte* integers;         // [rows][slabs], each as round_to_integers() leaves a single row's
   IntegerSlab* integer_units;  // [rows][slabs]
@@ -21,80 +36,99 @@ struct RoundedInputs {
 
   static constexpr int kSlabBytes = slab_input_bytes(1);
 
-  __host__ __device__ static int bytes(int rows, int slabs, const InputForms& forms) {
-    const int each = (forms.integers ? kSlabBytes + int(sizeof(IntegerSlab)) : 0) +
-                     (forms.halves ? kSlabBytes + int(sizeof(float)) : 0) +
-                     (forms.splits ? kSplitBytes : 0);
-    return (rows * slabs * each + 15) / 16 * 16;
-  }
-
   __device__ RoundedInputs(std::byte* memory, const float* from, int count, int dim,
                            const InputForms& which)
       : rows(from), in(dim), slabs(slabs_of(dim)), forms(which) {
     const int all = count * slabs;
     integers = memory;
-    halves = integers + (forms.integers ? all * kSlabBytes : 0);
-    splits = halves + (forms.halves ? all * kSlabBytes : 0);
-    integer_units = reinterpret_cast<IntegerSlab*>(splits + (forms.splits ? all * kSplitBytes : 0));
-    half_units = reinterpret_cast<float*>(integer_units + (forms.integers ? all : 0));
+    halves = integers + (has_integers() ? all * kSlabBytes : 0);
+    splits = halves + (has_halves() ? all * kSlabBytes : 0);
+    integer_units = reinterpret_cast<IntegerSlab*>(splits + (has_splits() ? all * kSplitBytes : 0));
+    half_units = reinterpret_cast<float*>(integer_units + (has_integers() ? all : 0));
   }
 
   __device__ int place(int row, int slab) const { return row * slabs + slab; }
 
-  // Slabs of `count` rows that a warp rounds: its share of `warps`, kAtOnce of them at a time.
-  template <int kAtOnce>
-  struct Share {
-    int items, next, warps;
-    float4 x[kAtOnce];  // from item `next` on
-
-    __device__ bool has(int i) const { return next + i * warps < items; }
-  };
-
-  // The first slabs are on their way when this returns.
-  template <int kAtOnce>
-  __device__ __forceinline__ Share<kAtOnce> ask(int count, int warp, int warps) const {
-    Share<kAtOnce> share{count * slabs, warp, warps, {}};
-    load(share);
-    return share;
-  }
-
-  template <int kAtOnce>
-  __device__ __forceinline__ void round(Share<kAtOnce>& share) const {
+  // Rounds slabs of `count` rows: the share of one warp of `warps`, kAtOnce of them at a time, of
+  // which `raw` (shared memory, of the warp) has room for as many as they are, and kSideBySide of
+  // which it works on. Calls asked() when the first ones are on their way.
+  template <int kAtOnce, int kSideBySide, class Asked>
+  __device__ __forceinline__ void round(int count, int warp, int warps, float4* raw,
+                                        const Asked& asked) const {
+    const int lane = int(threadIdx.x) % kWarp, items = count * slabs;
+    const bool quads = kKind != SlabKind::any || in_quads(rows, in);
+    int row_begin = 0, slab = warp;  // of the next one to be asked for
 #pragma unroll 1
-    while (share.has(0)) {
+    for (int next = warp;; next += kAtOnce * warps) {
+      float4 x[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-        if (share.has(i)) round(share.next + i * share.warps, share.x[i]);
-      share.next += kAtOnce * share.warps;
-      if (share.has(0)) load(share);
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (next + i * warps >= items) break;
+#pragma unroll 1
+        for (; slab >= slabs; slab -= slabs) row_begin += in;
+        x[i] = lane_inputs(rows + row_begin, slab, in, quads);
+        slab += warps;
+      }
+      if (next == warp) asked();
+      if constexpr (kSideBySide == kAtOnce) {
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          if (next + i * warps >= items) return;
+          round_item(next + i * warps, x[i]);
+        }
+      } else {
+        // In a loop: code is waited for like any other memory.
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) raw[i * kWarp + lane] = x[i];
+#pragma unroll 1
+        for (int i = 0; i < kAtOnce; i += kSideBySide) {
+          if (next + i * warps >= items) return;
+#pragma unroll
+          for (int j = i; j < i + kSideBySide; ++j)
+            if (next + j * warps < items) round_item(next + j * warps, raw[j * kWarp + lane]);
+        }
+      }
     }
   }
 
- private:
-  template <int kAtOnce>
-  __device__ __forceinline__ void load(Share<kAtOnce>& share) const {
-    const bool quads = in_quads(rows, in);
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (!share.has(i)) break;
-      const int item = share.next + i * share.warps, row = item / slabs;
-      share.x[i] = lane_inputs(rows + int64_t(row) * in, item - row * slabs, in, quads);
-    }
+  // A slab of the only row.
+  __device__ __forceinline__ float4 ask_slab(int slab) const {
+    return slab < slabs ? lane_inputs(rows, slab, in, kKind != SlabKind::any || in_quads(rows, in))
+                        : make_float4(0, 0, 0, 0);
   }
-
-  __device__ __forceinline__ void round(int item, float4 x) const {
+  __device__ __forceinline__ void round_item(int item, float4 x) const {
     const bool first = threadIdx.x % kWarp == 0;
-    if (forms.integers) {
+    if (has_integers()) {
       const IntegerSlab unit = round_to_integers(x, 0, 1, integers + item * kSlabBytes);
       if (first) integer_units[item] = unit;
     }
-    if (forms.halves) {
+    if (has_halves()) {
       const float unit = round_slab(x, 0, 1, halves + item * kSlabBytes);
       if (first) half_units[item] = unit;
     }
-    if (forms.splits) split_slab(x, splits + item * kSplitBytes);
+    if (has_splits()) split_slab(x, splits + item * kSplitBytes);
+  }
+
+ private:
+  __device__ bool has_integers() const {
+    return kKind == SlabKind::any ? forms.integers : kKind == SlabKind::int4;
+  }
+  __device__ bool has_halves() const {
+    return kKind == SlabKind::any ? forms.halves : kKind == SlabKind::fp8;
+  }
+  __device__ bool has_splits() const {
+    return kKind == SlabKind::any ? forms.splits : kKind == SlabKind::bf16;
   }
 };
+
+// Bytes of them.
+__host__ __device__ inline int rounded_inputs_bytes(int rows, int slabs, const InputForms& forms) {
+  constexpr int kSlabBytes = slab_input_bytes(1);
+  const int each = (forms.integers ? kSlabBytes + int(sizeof(IntegerSlab)) : 0) +
+                   (forms.halves ? kSlabBytes + int(sizeof(float)) : 0) +
+                   (forms.splits ? kSplitBytes : 0);
+  return (rows * slabs * each + 15) / 16 * 16;
+}
 
 // Rows that meet a weight. Those of one row cost no look-up.
 struct OneUser {
@@ -129,9 +163,9 @@ __device__ __forceinline__ Int4Words load_int4(const WeightTile& tile, int slab)
 
 // Slab `slab` of kTiles weights that meet the same rows. The value of output o of tile t for user i
 // goes to values_of(i, t)[o].
-template <int kTiles, class UserRows, class ValuesOf>
+template <int kTiles, class Inputs, class UserRows, class ValuesOf>
 __device__ __forceinline__ void put_int4_values(const Int4Words (&tiles)[kTiles],
-                                                const RoundedInputs& inputs, int slab,
+                                                const Inputs& inputs, int slab,
                                                 const UserRows& users, const ValuesOf& values_of) {
   const int lane = int(threadIdx.x) % kWarp;
 #pragma unroll 1
@@ -165,6 +199,7 @@ __device__ __forceinline__ void put_int4_values(const Int4Words (&tiles)[kTiles]
 template <class Slab>
 struct HalfWords {
   static constexpr bool kOneScale = Slab::kFormat == WeightFormat::fp8_block;
+  static constexpr int kBytes = slab_bytes(Slab::kFormat);  // of the slab
   uint32_t words[Slab::kWords];
   const std::byte* scales;
   float scale;  // of fp8: asked for with the rest
@@ -195,10 +230,10 @@ __device__ __forceinline__ HalfWords<Slab> load_halves(const WeightTile& tile, i
 }
 
 // The same of one weight of such slabs.
-template <class Slab, int kPairsPerGroup, class UserRows, class ValuesOf>
-__device__ __forceinline__ void put_half_values(const HalfWords<Slab>& loaded,
-                                                const RoundedInputs& inputs, int slab,
-                                                const UserRows& users, const ValuesOf& values_of) {
+template <class Slab, int kPairsPerGroup, class Inputs, class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_half_values(const HalfWords<Slab>& loaded, const Inputs& inputs,
+                                                int slab, const UserRows& users,
+                                                const ValuesOf& values_of) {
   const int lane = int(threadIdx.x) % kWarp;
 #pragma unroll 1
   for (int first = 0; first < users.count(); first += kMmaRows) {
@@ -229,8 +264,8 @@ __device__ __forceinline__ void put_half_values(const HalfWords<Slab>& loaded,
 }
 
 // The same of one weight of bf16.
-template <class UserRows, class ValuesOf>
-__device__ __forceinline__ void put_bf16_values(const Bf16Words& words, const RoundedInputs& inputs,
+template <class Inputs, class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_bf16_values(const Bf16Words& words, const Inputs& inputs,
                                                 int slab, const UserRows& users,
                                                 const ValuesOf& values_of) {
   const int lane = int(threadIdx.x) % kWarp;
@@ -251,8 +286,9 @@ __device__ __forceinline__ void put_bf16_values(const Bf16Words& words, const Ro
 // The same of floats, without rounding; `outputs` of the 16 exist.
 template <class UserRows, class ValuesOf>
 __device__ __forceinline__ void put_float_values(const WeightTile& tile, int outputs,
-                                                 const RoundedInputs& inputs, int slab,
-                                                 const UserRows& users, const ValuesOf& values_of) {
+                                                 const RoundedInputs<SlabKind::any>& inputs,
+                                                 int slab, const UserRows& users,
+                                                 const ValuesOf& values_of) {
   constexpr int kAtOnce = 4;
   const bool quads = in_quads(inputs.rows, inputs.in);
 #pragma unroll 1
@@ -274,16 +310,15 @@ __device__ __forceinline__ void put_float_values(const WeightTile& tile, int out
   }
 }
 
-// The same of any weight; if `kUsual`, of one in fp8 or in int4 with groups of 128: code for more
-// would take registers from the loops beside it.
-template <bool kUsual, class UserRows, class ValuesOf>
+// The same of any weight.
+template <class UserRows, class ValuesOf>
 __device__ __forceinline__ void put_values(const WeightTile& tile, int outputs,
-                                           const RoundedInputs& inputs, int slab,
+                                           const RoundedInputs<SlabKind::any>& inputs, int slab,
                                            const UserRows& users, const ValuesOf& values_of) {
   if (tile.format == WeightFormat::fp8_block)
     return put_half_values<Fp8Slab, 4>(load_halves<Fp8Slab>(tile, slab), inputs, slab, users,
                                        values_of);
-  if (kUsual || (tile.format == WeightFormat::int4_group && tile.group == kSlabIn)) {
+  if (tile.format == WeightFormat::int4_group && tile.group == kSlabIn) {
     const Int4Words words[1] = {load_int4(tile, slab)};
     return put_int4_values(words, inputs, slab, users, values_of);
   }
@@ -299,10 +334,36 @@ __device__ __forceinline__ void put_values(const WeightTile& tile, int outputs,
   return put_half_values<Int4Slab, 1>(words, inputs, slab, users, values_of);
 }
 
+// What a warp has of a slab of a kind, and the same of it.
+template <SlabKind kKind>
+using SlabWords =
+    std::conditional_t<kKind == SlabKind::int4, Int4Words,
+                       std::conditional_t<kKind == SlabKind::fp8, HalfWords<Fp8Slab>, Bf16Words>>;
+
+template <int kTiles, class Inputs, class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_slab(const Int4Words (&words)[kTiles], const Inputs& inputs,
+                                         int slab, const UserRows& users,
+                                         const ValuesOf& values_of) {
+  put_int4_values(words, inputs, slab, users, values_of);
+}
+template <class Inputs, class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_slab(const HalfWords<Fp8Slab> (&words)[1], const Inputs& inputs,
+                                         int slab, const UserRows& users,
+                                         const ValuesOf& values_of) {
+  put_half_values<Fp8Slab, 4>(words[0], inputs, slab, users, values_of);
+}
+template <class Inputs, class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_slab(const Bf16Words (&words)[1], const Inputs& inputs,
+                                         int slab, const UserRows& users,
+                                         const ValuesOf& values_of) {
+  put_bf16_values(words[0], inputs, slab, users, values_of);
+}
+
 // Asks for `bytes` to be brought closer; thread `thread` of `threads` that share the work.
 __device__ __forceinline__ void prefetch_bytes(const std::byte* from, int64_t bytes, int thread,
                                                int threads) {
   constexpr int kLine = 128;
+#pragma unroll 1
   for (int64_t at = int64_t(thread) * kLine; at < bytes; at += int64_t(threads) * kLine)
     prefetch_line(from + at);
 }

@@ -23,6 +23,7 @@ struct SlabCursor {
 
  private:
   __device__ void normalize(int slabs) {
+#pragma unroll 1
     while (slab >= slabs) {
       slab -= slabs;
       ++slot;

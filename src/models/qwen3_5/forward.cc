@@ -93,8 +93,7 @@ void feed_forward(const Moe& moe, const RmsNormArgs& norm, const Pass& pass) {
   const View shared_gate = pass.of(act.shared_gate);
 
   const LinearOutput gates[] = {{moe.router, logits}, {moe.shared_gate, shared_gate}};
-  pass.ops.rms_norm(norm);
-  pass.ops.linears({.x = norm.out, .outputs = gates});
+  pass.ops.norm_linears({.norm = norm, .outputs = gates});
   pass.ops.route({.logits = logits, .ids = ids, .weights = weights});
   pass.ops.experts({.x = norm.out,
                     .ids = ids,
