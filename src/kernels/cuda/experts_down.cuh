@@ -30,8 +30,8 @@ struct DownLayout {
     values = shared_inputs + rounded_inputs_bytes(step.rows, shared_slabs, step.shared_forms);
     shared_values = values + pairs * slabs * slab_values;
     end = shared_values + step.rows * shared_slabs * slab_values;
-    // Inputs as they are lie there before there are values.
-    const int raw = kExpertWarps * kDownAtOnce * kRawSlabBytes;
+    // Of one row, inputs as they are lie there before there are values.
+    const int raw = step.rows == 1 ? kExpertWarps * kDownAtOnce * kRawSlabBytes : 0;
     if (end < values + raw) end = values + raw;
   }
 };

@@ -39,8 +39,8 @@ inline int gate_up_bytes(const ExpertsStep& step, int entries) {
   };
   return std::max(step.top_k > 0 ? bytes(step.forms) : 0,
                   step.shared_width > 0 ? bytes(step.shared_forms) : 0) +
-         std::max(entries * 2 * slabs * kTileOut * int(sizeof(float)),
-                  kExpertWarps * kGateUpAtOnce * kRawSlabBytes);  // values, or inputs as they are
+         std::max(entries * 2 * slabs * kTileOut * int(sizeof(float)),  // values, or, before that,
+                  step.rows == 1 ? kExpertWarps * kGateUpAtOnce * kRawSlabBytes : 0);  // raw inputs
 }
 
 // A block's share of the tiles of all chosen experts, or of the shared one: every `blocks`th.
@@ -83,8 +83,8 @@ struct GateUpPart {
 template <bool kOneRow, SlabKind kKind>
 __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpShares& shares,
                                         const GateUpPart& part, const ChosenExperts& chosen,
-                                        int experts, std::byte* memory, float* activations) {
-  __shared__ GateUpBatch batch;
+                                        int experts, std::byte* memory, GateUpBatch& batch,
+                                        float* activations) {
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
   const auto [is_shared, block, blocks, width, tiles] = part;
   const int slabs = slabs_of(step.hidden), all_tiles = (is_shared ? 1 : experts) * tiles;
@@ -207,6 +207,7 @@ __global__ void __launch_bounds__(kExpertThreads, 1)
                    const __grid_constant__ GateUpShares shares) {
   extern __shared__ __align__(128) std::byte memory[];
   __shared__ ChosenExperts chosen;
+  __shared__ GateUpBatch batch;
   const GateUpPart part(step, shares);
   part.prefetch(step);
   // All blocks wait before they let the next kernel begin: it reads the choice, too.
@@ -215,9 +216,9 @@ __global__ void __launch_bounds__(kExpertThreads, 1)
   const int experts = part.is_shared ? 0 : chosen.find<kOneRow>(step);
   if (!part.is_shared && !kOneRow) __syncthreads();
   if (kExpertsKind != kSharedKind && part.is_shared) [[unlikely]]  // most blocks have others
-    gate_up<kOneRow, kSharedKind>(step, shares, part, chosen, experts, memory, activations);
+    gate_up<kOneRow, kSharedKind>(step, shares, part, chosen, experts, memory, batch, activations);
   else
-    gate_up<kOneRow, kExpertsKind>(step, shares, part, chosen, experts, memory, activations);
+    gate_up<kOneRow, kExpertsKind>(step, shares, part, chosen, experts, memory, batch, activations);
 }
 
 }  // namespace slip
