@@ -44,7 +44,7 @@ using enum WeightFormat;
 TEST_P(FusedEqual, NormThenLinears) {
   Rng rng(1);
   // Whole slabs, parts of one, odd sizes, more than a block can keep, and the widest of heads.
-  for (const int64_t in : {128, 384, 1280, 2048, 3072, 33, 5376, 9216}) {
+  for (const int64_t in : {128, 384, 1280, 2048, 3072, 4096, 33, 5376, 9216}) {
     const Guarded scale = random_tensor({in}, rng);
     for (const int64_t rows : kRowCounts) {
       const Guarded x = random_tensor({rows, in}, rng);

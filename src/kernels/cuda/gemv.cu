@@ -451,7 +451,8 @@ size_t linear_rounded_bytes(int64_t rows, int64_t in) {
 }
 
 bool norms_floats(const LinearInput& input, const LinearJobs& floats) {
-  return input.quads && input.in <= kMostFloatNormSlabs * kFloatWarps * kNormSlab &&
+  return floats.count > 0 && input.quads &&
+         input.in <= kMostFloatNormSlabs * kFloatWarps * kNormSlab &&
          of_format(floats, WeightFormat::bf16).count == floats.count;
 }
 
