@@ -24,8 +24,8 @@ class TileBlock {
   using Shared = TileShared<kDim, kTiles>;
   // Both keys and values of the next chunk are on their way, unless they take too many registers.
   static constexpr bool kValuesAhead = kTiles == 1 || is_light<Cache>();
-  // Whether a last page that is not whole is read like the others. It costs a comparison per value,
-  // and saves half of the code, which a short step waits for longest.
+  // Whether a last page that is not whole is read like the others. It costs a comparison per load
+  // and saves code of its own, for which a short step waits.
   static constexpr bool kAllPages = kTiles == 1 && !Cache::kCoded;
   using Values = typename Cache::template Values<!kAllPages>;
   // Heads so wide that no whole chunk fits into registers: piece by piece, when it is needed.

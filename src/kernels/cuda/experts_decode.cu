@@ -49,14 +49,14 @@ void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, int most
   const auto gate_up = gate_up_kernel<kOneRow, kExpertsKind, kSharedKind>;
   const auto bytes = size_t(gate_up_bytes(step, shares.entries));
   allow_shared(gate_up, bytes);
-  launch(launcher, unsigned(shares.blocks), kExpertThreads, bytes, gate_up, step, activations,
+  launch(launcher, unsigned(shares.blocks), kWalkThreads, bytes, gate_up, step, activations,
          shares);
   const int tiles = down_tiles_of_block(step, launcher.multiprocessors);
   const auto down = tiles == 1 ? down_kernel<kOneRow, kExpertsKind, kSharedKind, 1>
                                : down_kernel<kOneRow, kExpertsKind, kSharedKind, kMostDownTiles>;
   const auto down_bytes = size_t(DownLayout(step, tiles).end);
   allow_shared(down, down_bytes);
-  launch(launcher, unsigned((tile_count(step.hidden) + tiles - 1) / tiles), kExpertThreads,
+  launch(launcher, unsigned((tile_count(step.hidden) + tiles - 1) / tiles), kWalkThreads,
          down_bytes, down, step, activations);
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "kernels/cuda/chosen_experts.cuh"
-#include "kernels/cuda/expert_kinds.cuh"
+#include "kernels/cuda/slab_walk.cuh"
 
 namespace slip {
 
@@ -31,7 +31,7 @@ struct DownLayout {
     shared_values = values + pairs * slabs * slab_values;
     end = shared_values + step.rows * shared_slabs * slab_values;
     // Of one row, inputs as they are lie there before there are values.
-    const int raw = step.rows == 1 ? kExpertWarps * kDownAtOnce * kRawSlabBytes : 0;
+    const int raw = step.rows == 1 ? kWalkWarps * kDownAtOnce * kRawSlabBytes : 0;
     if (end < values + raw) end = values + raw;
   }
 };
@@ -39,7 +39,7 @@ struct DownLayout {
 // A block has some tiles of outputs of all rows and experts, so that ranks can be summed in order
 // and activations are rounded once for all tiles; warps share all slabs evenly.
 template <bool kOneRow, SlabKind kExpertsKind, SlabKind kSharedKind, int kDownTiles>
-__global__ void __launch_bounds__(kExpertThreads, 1)
+__global__ void __launch_bounds__(kWalkThreads, 1)
     down_kernel(const __grid_constant__ ExpertsStep step, const float* activations) {
   extern __shared__ __align__(128) std::byte memory[];
   __shared__ ChosenExperts chosen;
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kExpertThreads, 1)
   // before they let this one begin: weights can be on their way while activations are computed.
   const int experts = chosen.find<kOneRow>(step);
   constexpr int kOutputs = kDownTiles * kTileOut;
-  static_assert(kFewRows * kOutputs <= kExpertThreads);
+  static_assert(kFewRows * kOutputs <= kWalkThreads);
   const int own_row = thread / kOutputs, own_output = thread % kOutputs;
   const auto own_place = [&] {
     return own_row < rows && first_output + own_output < step.hidden
@@ -72,12 +72,12 @@ __global__ void __launch_bounds__(kExpertThreads, 1)
   };
   float sum = kOneRow ? read_own() : 0.0f;  // with several rows registers are scarce
 #pragma unroll 1
-  for (int i = thread; i < pairs; i += kExpertThreads) weights[i] = __ldcg(step.weights + i);
+  for (int i = thread; i < pairs; i += kWalkThreads) weights[i] = __ldcg(step.weights + i);
   if (shared_slabs > 0 && thread < rows) gates[thread] = sigmoid(__ldcg(step.shared_gate + thread));
   __syncthreads();
   const int last_tile = (step.hidden + kTileOut - 1) / kTileOut - 1;
 #pragma unroll 1
-  for (int i = thread; i < (experts + 1) * kDownTiles; i += kExpertThreads) {
+  for (int i = thread; i < (experts + 1) * kDownTiles; i += kWalkThreads) {
     const int expert = i / kDownTiles;
     const int tile = min(int(blockIdx.x) * kDownTiles + i % kDownTiles, last_tile);
     tiles[i] = expert < experts
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kExpertThreads, 1)
 #pragma unroll 1
     for (int t = 0; t < kDownTiles; ++t)
       prefetch_bytes(shared_tiles[t].values, tile_bytes(shared_tiles[t], shared_slabs), thread,
-                     kExpertThreads);
+                     kWalkThreads);
 
   wait_for_inputs();
   let_next_begin();
@@ -115,21 +115,21 @@ __global__ void __launch_bounds__(kExpertThreads, 1)
                                                  step.shared_width, step.shared_forms);
   float4* raw = reinterpret_cast<float4*>(values) + warp * kDownAtOnce * kWarp;
   const int shared_rows = shared_slabs > 0 ? rows : 0;
-  const int last_warp = kExpertWarps - 1 - warp;  // others have fewer of the experts' slabs
+  const int last_warp = kWalkWarps - 1 - warp;  // others have fewer of the experts' slabs
   if constexpr (kOneRow) {
     float4 shared_x;
-    inputs.template round<kDownAtOnce, 2>(pairs, warp, kExpertWarps, raw, [&] {
+    inputs.template round<kDownAtOnce, 2>(pairs, warp, kWalkWarps, raw, [&] {
       shared_x = shared_inputs.ask_slab(last_warp);
       if constexpr (kWalks) walk.prefetch_rest();
     });
 #pragma unroll 1
-    for (int slab = last_warp; slab < shared_slabs; slab += kExpertWarps) {
+    for (int slab = last_warp; slab < shared_slabs; slab += kWalkWarps) {
       if (slab != last_warp) shared_x = shared_inputs.ask_slab(slab);
       shared_inputs.round_item(slab, shared_x);
     }
   } else {
-    shared_inputs.template round<1, 1>(shared_rows, last_warp, kExpertWarps, raw, [] {});
-    inputs.template round<kDownAtOnce, kDownAtOnce>(pairs, warp, kExpertWarps, raw, [] {});
+    shared_inputs.template round<1, 1>(shared_rows, last_warp, kWalkWarps, raw, [] {});
+    inputs.template round<kDownAtOnce, kDownAtOnce>(pairs, warp, kWalkWarps, raw, [] {});
   }
   __syncthreads();
 
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kExpertThreads, 1)
     });
   } else {
 #pragma unroll 1
-    for (int i = warp; i < shared_slabs * kDownTiles; i += kExpertWarps) {
+    for (int i = warp; i < shared_slabs * kDownTiles; i += kWalkWarps) {
       const int slab = i / kDownTiles, t = i % kDownTiles;
       put_values(shared_tiles[t], outputs_of(t), shared_inputs, slab, all_rows,
                  [&](int row, int) { return shared_place(row, slab, t); });
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kExpertThreads, 1)
 
   // Slabs in order, into the place of the first; then experts in order.
 #pragma unroll 1
-  for (int i = thread; i < (pairs + shared_rows) * kOutputs; i += kExpertThreads) {
+  for (int i = thread; i < (pairs + shared_rows) * kOutputs; i += kWalkThreads) {
     const int user = i / kOutputs;
     float* column = user < pairs ? place(values, user * slabs)
                                  : place(shared_values, (user - pairs) * shared_slabs);

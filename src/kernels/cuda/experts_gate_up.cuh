@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "kernels/cuda/chosen_experts.cuh"
-#include "kernels/cuda/expert_kinds.cuh"
+#include "kernels/cuda/slab_walk.cuh"
 
 namespace slip {
 
-static_assert(kExpertThreads >= kMostPairs);
+static_assert(kWalkThreads >= kMostPairs);
 
 // What a block works on at a time: tiles of 16 outputs of gate and up.
 struct GateUpBatch {
@@ -40,7 +40,7 @@ inline int gate_up_bytes(const ExpertsStep& step, int entries) {
   return std::max(step.top_k > 0 ? bytes(step.forms) : 0,
                   step.shared_width > 0 ? bytes(step.shared_forms) : 0) +
          std::max(entries * 2 * slabs * kTileOut * int(sizeof(float)),  // values, or, before that,
-                  step.rows == 1 ? kExpertWarps * kGateUpAtOnce * kRawSlabBytes : 0);  // raw inputs
+                  step.rows == 1 ? kWalkWarps * kGateUpAtOnce * kRawSlabBytes : 0);  // raw inputs
 }
 
 // A block's share of the tiles of all chosen experts, or of the shared one: every `blocks`th.
@@ -66,13 +66,13 @@ struct GateUpPart {
         for (const ExpertWeight& weight : {step.shared.gate, step.shared.up}) {
           const WeightTile of = weight_tile(weight, tile, step.hidden);
           prefetch_bytes(of.values, tile_bytes(of, slabs_of(step.hidden)), int(threadIdx.x),
-                         kExpertThreads);
+                         kWalkThreads);
         }
       }
     } else if (block == 0 && step.weights_of[kGate].stride == 0) {
 #pragma unroll 1
       for (int i = int(threadIdx.x); i * kLineWeights < kExpertMatrices * step.experts;
-           i += kExpertThreads)
+           i += kWalkThreads)
         prefetch_line(step.table + i * kLineWeights);
     }
   }
@@ -134,8 +134,8 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
       if (lane == 0) batch.count = __popc(slots);
     } else if (done == 0) {
       auto* raw = reinterpret_cast<float4*>(values) + warp * kGateUpAtOnce * kWarp;
-      inputs.template round<kGateUpAtOnce, kOneRow ? 1 : kGateUpAtOnce>(
-          step.rows, warp - 1, kExpertWarps - 1, raw, [] {});
+      inputs.template round<kGateUpAtOnce, kOneRow ? 1 : kGateUpAtOnce>(step.rows, warp - 1,
+                                                                        kWalkWarps - 1, raw, [] {});
     }
     __syncthreads();
     count = batch.count;
@@ -181,7 +181,7 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
         is_shared ? activations + int64_t(step.rows) * step.top_k * step.width : activations;
     const GateUpBatch::Slot& last = batch.slots[count - 1];
 #pragma unroll 1
-    for (int entry = warp, at = 0; entry < last.first_entry + last.users; entry += kExpertWarps) {
+    for (int entry = warp, at = 0; entry < last.first_entry + last.users; entry += kWalkWarps) {
 #pragma unroll 1
       while (entry >= batch.slots[at].first_entry + batch.slots[at].users) ++at;
       const GateUpBatch::Slot& slot = batch.slots[at];
@@ -202,7 +202,7 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
 
 // activations = silu(gate x) * (up x), or GELU.
 template <bool kOneRow, SlabKind kExpertsKind, SlabKind kSharedKind>
-__global__ void __launch_bounds__(kExpertThreads, 1)
+__global__ void __launch_bounds__(kWalkThreads, 1)
     gate_up_kernel(const __grid_constant__ ExpertsStep step, float* activations,
                    const __grid_constant__ GateUpShares shares) {
   extern __shared__ __align__(128) std::byte memory[];

@@ -334,7 +334,14 @@ __device__ __forceinline__ void put_values(const WeightTile& tile, int outputs,
   return put_half_values<Int4Slab, 1>(words, inputs, slab, users, values_of);
 }
 
-// What a warp has of a slab of a kind, and the same of it.
+// A tile of a weight of a kind.
+template <SlabKind kKind>
+__device__ __forceinline__ WeightTile tile_of(const ExpertWeight& weight, int tile, int in) {
+  if constexpr (kKind == SlabKind::int4) return int4_tile(weight, tile, in);
+  return weight_tile(weight, tile, in);
+}
+
+// What a warp has of a slab of a kind, and its values.
 template <SlabKind kKind>
 using SlabWords =
     std::conditional_t<kKind == SlabKind::int4, Int4Words,

@@ -6,7 +6,8 @@
 
 namespace slip {
 
-inline constexpr int kWalkWarps = 16;  // of a block
+inline constexpr int kWalkWarps = 16;  // of a block, of which a multiprocessor has one
+inline constexpr int kWalkThreads = kWalkWarps * kWarp;
 
 // Slabs of several tiles, which the warps of a block take in turn; a tile has at least one.
 struct SlabCursor {
