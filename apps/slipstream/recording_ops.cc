@@ -150,6 +150,13 @@ void RecordingOps::experts(const ExpertsArgs& args) {
   run(&Ops::experts, args, "experts " + describe(args.experts[0].gate), bytes_of(args));
 }
 
+void RecordingOps::routed_experts(const RoutedExpertsArgs& args) {
+  if (memory().on_host()) return Ops::routed_experts(args);
+  const ExpertsArgs& experts = args.experts;
+  run(&Ops::routed_experts, args, "routed_experts " + describe(experts.experts[0].gate),
+      bytes_of(experts));
+}
+
 void RecordingOps::cluster_head(const ClusterHeadArgs& args) {
   run(&Ops::cluster_head, args, "cluster_head",
       uint64_t(args.chosen.count()) * bytes_of(args.clusters[0]));

@@ -57,6 +57,7 @@ class CapturingOps : public ForwardingOps {
   void norm_linears(const NormLinearsArgs& args) override { Ops::norm_linears(args); }
   void gated_delta_net(const GatedDeltaNetArgs& args) override { Ops::gated_delta_net(args); }
   void gate_heads_linear(const GateHeadsLinearArgs& args) override { Ops::gate_heads_linear(args); }
+  void routed_experts(const RoutedExpertsArgs& args) override { Ops::routed_experts(args); }
   // NOLINTEND(bugprone-parent-virtual-call)
 
  private:

@@ -138,6 +138,18 @@ struct ExpertsArgs {
   bool add = true;
 };
 
+// Experts by their logits: ids and weights of `experts` are written, then read.
+struct RoutedExpertsArgs {
+  View logits;  // [rows, experts]
+  ExpertsArgs experts;
+  View scales{};  // [experts]; empty: 1
+
+  // Its first part.
+  RouteArgs routing() const {
+    return {.logits = logits, .ids = experts.ids, .weights = experts.weights, .scales = scales};
+  }
+};
+
 // A head whose rows are sorted into clusters, of which each row of x asks a few: those tokens get
 // their logits, all others the least of them minus 1.
 struct ClusterHeadArgs {

@@ -74,6 +74,9 @@ class ForwardingOps : public Ops {
   }
   void gated_mlp(const GatedMlpArgs& args) override { forward("gated_mlp", &Ops::gated_mlp, args); }
   void experts(const ExpertsArgs& args) override { forward("experts", &Ops::experts, args); }
+  void routed_experts(const RoutedExpertsArgs& args) override {
+    forward("routed_experts", &Ops::routed_experts, args);
+  }
   void cluster_head(const ClusterHeadArgs& args) override {
     forward("cluster_head", &Ops::cluster_head, args);
   }

@@ -113,6 +113,11 @@ void Ops::experts(const ExpertsArgs& args) {
   }
 }
 
+void Ops::routed_experts(const RoutedExpertsArgs& args) {
+  route(args.routing());
+  experts(args.experts);
+}
+
 void Ops::cluster_head(const ClusterHeadArgs& args) {
   const Dims dims = check_shapes(args);
   const int64_t rows = dims["rows"], top_k = dims["top_k"], size = dims["cluster_size"];

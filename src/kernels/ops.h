@@ -110,6 +110,7 @@ class Ops {
   virtual void gate_heads_linear(const GateHeadsLinearArgs& args);
   virtual void gated_mlp(const GatedMlpArgs& args);
   virtual void experts(const ExpertsArgs& args);
+  virtual void routed_experts(const RoutedExpertsArgs& args);
   virtual void cluster_head(const ClusterHeadArgs& args);
 };
 

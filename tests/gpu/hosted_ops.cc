@@ -242,6 +242,14 @@ void HostedOps::experts(const ExpertsArgs& args) {
       [&] { far_->experts(far); });
 }
 
+void HostedOps::routed_experts(const RoutedExpertsArgs& args) {
+  RoutedExpertsArgs far = args;
+  ExpertsArgs& experts = far.experts;
+  run("routed_experts", {&far.logits, &far.scales, &experts.x, &experts.shared_gate},
+      {&experts.ids, &experts.weights, &experts.scratch, &experts.out},
+      [&] { far_->routed_experts(far); });
+}
+
 void HostedOps::norm_linears(const NormLinearsArgs& args) {
   NormLinearsArgs far = args;
   std::vector<LinearOutput> outputs(args.outputs.begin(), args.outputs.end());

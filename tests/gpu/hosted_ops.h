@@ -51,6 +51,7 @@ class HostedOps final : public ForwardingOps {
   void gate_heads_linear(const GateHeadsLinearArgs& args) override;
   void gated_mlp(const GatedMlpArgs& args) override;
   void experts(const ExpertsArgs& args) override;
+  void routed_experts(const RoutedExpertsArgs& args) override;
   void norm_linears(const NormLinearsArgs& args) override;
   void cluster_head(const ClusterHeadArgs& args) override;
 

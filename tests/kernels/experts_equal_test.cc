@@ -340,6 +340,43 @@ TEST_P(ExpertsEqual, Route) {
   }
 }
 
+// Chosen and run in one: to the bit as one after the other, and the choice is left behind.
+TEST_P(ExpertsEqual, RoutedExperts) {
+  Rng rng(7);
+  constexpr int64_t kTopK = 4;
+  constexpr MlpShape kShape{WeightFormat::int4_group, 256, 128, 128};
+  for (const int64_t experts : {5, 24, 132, 260}) {
+    const ExpertsCase test =
+        make_case(ops(), kShape, experts, kTopK, WeightFormat::fp8_block, rng);
+    Guarded logits = random_tensor({kMostRows, experts}, rng, 3);
+    for (float& value : rows_of(logits, 1, 1)) value = 2.5f;  // all equal
+    for (float& value : rows_of(logits, 2, 1)) value = float(rng.integer(0, 2));
+    const Guarded scales = random_tensor({experts}, rng);
+    for (const int64_t rows : {1, 2, 3, 4, 5, 16, 17}) {
+      for (const bool scaled : {false, true}) {
+        Guarded right_ids({rows, kTopK}, DType::i32), ids({rows, kTopK}, DType::i32);
+        Guarded right_weights({rows, kTopK}), weights({rows, kTopK});
+        const auto args = [&](const Guarded& its_ids, const Guarded& its_weights, const View& out) {
+          RoutedExpertsArgs made{.logits = logits.view().first(rows),
+                                 .experts = test.args(0, rows, false, out),
+                                 .scales = scaled ? scales.view() : View{}};
+          made.experts.ids = its_ids;
+          made.experts.weights = its_weights;
+          return made;
+        };
+        const Guarded right = copy_of(test.base.view().first(rows)), ours = copy_of(right);
+        ops().Ops::routed_experts(args(right_ids, right_weights, right));
+        ops().routed_experts(args(ids, weights, ours));
+        const std::string what = cat("top ", kTopK, " of ", experts, ", ", rows, " rows");
+        for (int64_t i = 0; i < rows * kTopK; ++i)
+          ASSERT_EQ(ids.i32()[i], right_ids.i32()[i]) << what << ", pair " << i;
+        expect_same_bits(weights.values(), right_weights.values(), what + ", weights");
+        expect_same_bits(ours.values(), right.values(), what);
+      }
+    }
+  }
+}
+
 SLIP_TEST_BACKENDS(ExpertsEqual);
 
 }  // namespace

@@ -37,6 +37,7 @@ class Backend final : public RefOps {
   }
   void gated_mlp(const GatedMlpArgs&) override { asked.emplace_back("gated_mlp"); }
   void experts(const ExpertsArgs&) override { asked.emplace_back("experts"); }
+  void routed_experts(const RoutedExpertsArgs&) override { asked.emplace_back("routed_experts"); }
   void cluster_head(const ClusterHeadArgs&) override { asked.emplace_back("cluster_head"); }
   void norm_linears(const NormLinearsArgs&) override { asked.emplace_back("norm_linears"); }
 
@@ -84,12 +85,21 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
                .shared_gate = {},
                .scratch = {},
                .out = {}});
+  ops.routed_experts({.logits = {},
+                      .experts = {.x = {},
+                                  .ids = {},
+                                  .weights = {},
+                                  .experts = {},
+                                  .shared = mlp,
+                                  .shared_gate = {},
+                                  .scratch = {},
+                                  .out = {}}});
   ops.cluster_head({});
   ops.norm_linears({});
   ops.gated_delta_net({});
   ops.gate_heads_linear({});
   EXPECT_THAT(backend.asked, ElementsAre("run_step", "forget_steps", "peaks", "soft_cap", "join",
-                                         "linears", "gated_mlp", "experts", "cluster_head",
+                                         "linears", "gated_mlp", "experts", "routed_experts", "cluster_head",
                                          "norm_linears", "gated_delta_net", "gate_heads_linear"));
 }
 

@@ -58,6 +58,7 @@ class CudaOps : public Ops {
   void peaks(const PeaksArgs& args) override;
   void route(const RouteArgs& args) override;
   void experts(const ExpertsArgs& args) override;
+  void routed_experts(const RoutedExpertsArgs& args) override;
   void cluster_head(const ClusterHeadArgs& args) override;
   void causal_conv(const CausalConvArgs& args) override;
   void delta_net(const DeltaNetArgs& args) override;
@@ -85,6 +86,8 @@ class CudaOps : public Ops {
   // `rounded`: where what is normed goes as projections take it (linear.h); null: nowhere.
   void norm_and_round(const RmsNormArgs& args, std::byte* rounded);
   void run_linears(const View& x, std::span<const LinearOutput> outputs, bool add);
+  // `logits`: null where experts have been chosen; they come in quads.
+  void run_experts(const ExpertsArgs& args, const float* logits, const float* scales);
   void add_shared_expert(const ExpertsArgs& args);
 
   Launcher launcher_;

@@ -3,6 +3,7 @@
 #include "kernels/cuda/cuda_ops_impl.h"
 #include "kernels/cuda/device/warp.cuh"
 #include "kernels/cuda/experts.h"
+#include "kernels/cuda/quads.cuh"
 #include "kernels/dims.h"
 
 namespace slip {
@@ -120,7 +121,20 @@ size_t experts_scratch_bytes(const StepLimits& limits) {
                                  limits.expert_width, limits.expert_width);
 }
 
-void CudaOps::experts(const ExpertsArgs& args) {
+void CudaOps::experts(const ExpertsArgs& args) { run_experts(args, nullptr, nullptr); }
+
+void CudaOps::routed_experts(const RoutedExpertsArgs& args) {
+  const Dims dims = check_shapes(args.routing());
+  const int64_t rows = dims["rows"], experts = dims["experts"];
+  if (rows <= kFewRows && experts <= kMostChoosable &&
+      rows_of_quads(experts, {args.logits.f32()}))
+    return run_experts(args.experts, args.logits.f32(),
+                       args.scales.empty() ? nullptr : args.scales.f32());
+  route(args.routing());
+  this->experts(args.experts);
+}
+
+void CudaOps::run_experts(const ExpertsArgs& args, const float* logits, const float* scales) {
   const Dims dims = check_shapes(args);
   const int64_t rows = dims["rows"], hidden = dims["hidden"], top_k = dims["top_k"];
   const auto experts = int64_t(args.experts.size());
@@ -136,6 +150,8 @@ void CudaOps::experts(const ExpertsArgs& args) {
   const ExpertTables::Table& table = expert_tables_.of(args.experts, launcher_.stream, *memory_);
   const DeviceMlp shared = has_shared ? device_mlp(args.shared) : DeviceMlp{};
   ExpertsStep step{.x = args.x.f32(),
+                   .logits = logits,
+                   .scales = scales,
                    .ids = args.ids.i32(),
                    .weights = args.weights.f32(),
                    .shared_gate = has_shared ? args.shared_gate.f32() : nullptr,

@@ -93,8 +93,10 @@ class ExpertTables {
 // One call of CudaOps::experts() as kernels take it. Rows may be part of the call's.
 struct ExpertsStep {
   const float* x;             // [rows, hidden]
-  const int32_t* ids;         // [rows, top_k]
-  const float* weights;       // [rows, top_k]
+  const float* logits;        // [rows, experts]; null: experts have been chosen
+  const float* scales;        // [experts], of weights; null: 1
+  int32_t* ids;               // [rows, top_k]
+  float* weights;             // [rows, top_k]
   const float* shared_gate;   // [rows]
   float* out;                 // [rows, hidden]
   const ExpertWeight* table;  // [kExpertMatrices][experts]
@@ -108,6 +110,10 @@ struct ExpertsStep {
   bool gelu;             // instead of SiLU
   bool add;              // to what is in `out`
 };
+
+// Experts of which the kernels for few rows choose a row's themselves, if logits come in quads.
+inline constexpr int kChosenPerLane = 8;
+inline constexpr int kMostChoosable = kChosenPerLane * 32;
 
 // Any weights, kFewRows rows at a time or fewer. `activations` has room for [rows * top_k, width]
 // and [rows, shared_width].

@@ -97,6 +97,7 @@ void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* acti
     part.rows = std::min(at_once, step.rows - first);
     part.x += int64_t(first) * step.hidden;
     part.out += int64_t(first) * step.hidden;
+    if (step.logits) part.logits += int64_t(first) * step.experts;
     part.ids += int64_t(first) * step.top_k;
     part.weights += int64_t(first) * step.top_k;
     if (step.shared_width > 0) part.shared_gate += first;

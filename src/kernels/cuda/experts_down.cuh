@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   auto* weights = reinterpret_cast<float*>(memory + layout.weights);
   auto* gates = reinterpret_cast<float*>(memory + layout.gates);
 
-  // The choice of experts is older than gate_up_kernel(), all of whose blocks have waited for it
-  // before they let this one begin: weights can be on their way while activations are computed.
+  // gate_up_kernel() lets this one begin when the choice of experts is there: weights can be on
+  // their way while activations are computed.
   const int experts = chosen.find<kOneRow>(step);
   constexpr int kOutputs = kDownTiles * kTileOut;
   static_assert(kFewRows * kOutputs <= kWalkThreads);

@@ -210,10 +210,15 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   __shared__ GateUpBatch batch;
   const GateUpPart part(step, shares);
   part.prefetch(step);
-  // All blocks wait before they let the next kernel begin: it reads the choice, too.
+  // All blocks wait before they let the next kernel begin: it reads the choice, too. If it is made
+  // here, the first block that makes it leaves it there before.
   wait_for_inputs();
-  let_next_begin();
-  const int experts = part.is_shared ? 0 : chosen.find<kOneRow>(step);
+  const bool chooses = step.logits != nullptr && !part.is_shared;
+  const bool leaves = chooses && part.block == 0;
+  if (!leaves) let_next_begin();
+  const int experts = part.is_shared ? 0
+                      : chooses      ? chosen.choose<kOneRow>(step, leaves)
+                                     : chosen.find<kOneRow>(step);
   if (!part.is_shared && !kOneRow) __syncthreads();
   if (kExpertsKind != kSharedKind && part.is_shared) [[unlikely]]  // most blocks have others
     gate_up<kOneRow, kSharedKind>(step, shares, part, chosen, experts, memory, batch, activations);

@@ -94,24 +94,24 @@ void attend(const AttentionWeights& attention, const RmsNormArgs& norm, const La
 void add_experts(const Moe& moe, const Pass& pass) {
   Activations& act = pass.act;
   const View branch = pass.of(act.branch), expert_out = pass.of(act.expert_out);
-  const View logits = pass.of(act.mlp.router_logits), ids = pass.of(act.mlp.expert_ids);
-  const View weights = pass.of(act.mlp.expert_weights);
+  const View logits = pass.of(act.mlp.router_logits);
   const float eps = pass.config.eps;
 
   normalise(moe.router_scale, pass, 1 / std::sqrt(float(pass.config.hidden)));
   pass.ops.linear({.x = pass.of(act.normed), .weight = moe.router, .out = logits});
-  pass.ops.route({.logits = logits, .ids = ids, .weights = weights, .scales = moe.expert_scales});
   normalise(moe.input_scale, pass);
-  pass.ops.experts({.x = pass.of(act.normed),
-                    .ids = ids,
-                    .weights = weights,
-                    .experts = moe.experts,
-                    .shared = kNoSharedExpert,
-                    .shared_gate = {},
-                    .scratch = act.mlp.scratch.view,
-                    .out = expert_out,
-                    .activation = kActivation,
-                    .add = false});
+  pass.ops.routed_experts({.logits = logits,
+                           .experts = {.x = pass.of(act.normed),
+                                       .ids = pass.of(act.mlp.expert_ids),
+                                       .weights = pass.of(act.mlp.expert_weights),
+                                       .experts = moe.experts,
+                                       .shared = kNoSharedExpert,
+                                       .shared_gate = {},
+                                       .scratch = act.mlp.scratch.view,
+                                       .out = expert_out,
+                                       .activation = kActivation,
+                                       .add = false},
+                           .scales = moe.expert_scales});
   pass.ops.rms_norm({.x = branch, .scale = moe.dense_scale, .out = branch, .eps = eps});
   pass.ops.rms_norm(
       {.x = expert_out, .scale = moe.output_scale, .out = branch, .eps = eps, .add = true});

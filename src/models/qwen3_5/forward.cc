@@ -88,21 +88,19 @@ void feed_forward(const GatedMlp& mlp, const RmsNormArgs& norm, const Pass& pass
 void feed_forward(const Moe& moe, const RmsNormArgs& norm, const Pass& pass) {
   Activations& act = pass.act;
   const View logits = pass.of(act.mlp.router_logits);
-  const View ids = pass.of(act.mlp.expert_ids);
-  const View weights = pass.of(act.mlp.expert_weights);
   const View shared_gate = pass.of(act.shared_gate);
 
   const LinearOutput gates[] = {{moe.router, logits}, {moe.shared_gate, shared_gate}};
   pass.ops.norm_linears({.norm = norm, .outputs = gates});
-  pass.ops.route({.logits = logits, .ids = ids, .weights = weights});
-  pass.ops.experts({.x = norm.out,
-                    .ids = ids,
-                    .weights = weights,
-                    .experts = moe.experts,
-                    .shared = moe.shared,
-                    .shared_gate = shared_gate,
-                    .scratch = act.mlp.scratch.view,
-                    .out = pass.of(act.residual)});
+  pass.ops.routed_experts({.logits = logits,
+                           .experts = {.x = norm.out,
+                                       .ids = pass.of(act.mlp.expert_ids),
+                                       .weights = pass.of(act.mlp.expert_weights),
+                                       .experts = moe.experts,
+                                       .shared = moe.shared,
+                                       .shared_gate = shared_gate,
+                                       .scratch = act.mlp.scratch.view,
+                                       .out = pass.of(act.residual)}});
 }
 
 }  // namespace
