@@ -1,4 +1,4 @@
-// The formats that lie in plain rows: pieces of 16 bytes and the floats in them.
+// The formats that lie in plain rows, four floats at a time.
 #pragma once
 
 #include "kernels/cuda/device/warp.cuh"
@@ -6,44 +6,49 @@
 
 namespace slip {
 
-struct F32Piece {
-  static constexpr int kValues = 4;
-  __device__ static void widen(uint4 piece, float (&values)[kValues]) {
-    values[0] = __uint_as_float(piece.x);
-    values[1] = __uint_as_float(piece.y);
-    values[2] = __uint_as_float(piece.z);
-    values[3] = __uint_as_float(piece.w);
-  }
-};
-
-template <class Widen>
-__device__ __forceinline__ void widen_pairs(uint4 piece, float (&values)[8], Widen widen) {
-  const uint32_t pairs[4] = {piece.x, piece.y, piece.z, piece.w};
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    values[2 * i] = widen(uint16_t(pairs[i] & 0xffff));
-    values[2 * i + 1] = widen(uint16_t(pairs[i] >> 16));
-  }
+// Half of what load_stream() loads.
+__device__ __forceinline__ uint2 load_stream_half(const void* p) {
+  uint2 v;
+  asm volatile("ld.global.cs.nc.L2::256B.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+  return v;
 }
 
-struct Bf16Piece {
-  static constexpr int kValues = 8;
-  __device__ static void widen(uint4 piece, float (&values)[kValues]) {
-    widen_pairs(piece, values, [](uint16_t bits) { return bf16_value(bits); });
+template <class Widen>
+__device__ __forceinline__ float4 widen_pairs(uint2 pairs, Widen widen) {
+  return make_float4(widen(uint16_t(pairs.x & 0xffff)), widen(uint16_t(pairs.x >> 16)),
+                     widen(uint16_t(pairs.y & 0xffff)), widen(uint16_t(pairs.y >> 16)));
+}
+
+struct F32Row {
+  using Quad = uint4;
+  __device__ static Quad load(const std::byte* p) { return load_stream(p); }
+  __device__ static float4 widen(Quad quad) {
+    return make_float4(__uint_as_float(quad.x), __uint_as_float(quad.y), __uint_as_float(quad.z),
+                       __uint_as_float(quad.w));
   }
 };
 
-struct F16Piece {
-  static constexpr int kValues = 8;
-  __device__ static void widen(uint4 piece, float (&values)[kValues]) {
-    widen_pairs(piece, values, [](uint16_t bits) { return __half2float(__ushort_as_half(bits)); });
+struct Bf16Row {
+  using Quad = uint2;
+  __device__ static Quad load(const std::byte* p) { return load_stream_half(p); }
+  __device__ static float4 widen(Quad quad) {
+    return widen_pairs(quad, [](uint16_t bits) { return bf16_value(bits); });
   }
 };
 
-// A row's pieces: its bytes rounded up to 16, as device/weight_tiles.h has them.
-template <class Piece>
-__device__ __forceinline__ int64_t pieces_of_row(int64_t in) {
-  return (in + Piece::kValues - 1) / Piece::kValues;
+struct F16Row {
+  using Quad = uint2;
+  __device__ static Quad load(const std::byte* p) { return load_stream_half(p); }
+  __device__ static float4 widen(Quad quad) {
+    return widen_pairs(quad, [](uint16_t bits) { return __half2float(__ushort_as_half(bits)); });
+  }
+};
+
+// Bytes of a row: rounded up to 16, as device/weight_tiles.h has them.
+template <class Row>
+__device__ __forceinline__ int64_t float_row_bytes(int64_t in) {
+  constexpr int64_t kBytes = sizeof(typename Row::Quad) / 4;
+  return (in * kBytes + 15) / 16 * 16;
 }
 
 }  // namespace slip

@@ -186,13 +186,40 @@ __device__ __forceinline__ void finish_tiles(const FewRows& work, int first, int
   *out = work.add ? before + sum : sum;
 }
 
-constexpr int kDeclaredBytes = 2048;  // of shared memory, in the kernel itself
+constexpr int kDeclaredBytes = 3072;  // of shared memory, in the kernel itself
 constexpr int kMostNormSlabs = 4;
 constexpr int kMostFloatNormSlabs = 4;
 static_assert(kMostNormedSlabs == kMostNormSlabs * kRoundWarps);
 
 // kNormSlabs: of a row that is to be normed, a warp has at most so many; or one of these.
 constexpr int kPlainRows = 0, kRoundedRows = -1;
+constexpr int kRoundedBesideFloats = -2;  // rounded, and as they are for weights of floats
+
+// Slabs that a warp has of a row beside which there are floats.
+constexpr int kFloatSlabsBeside = 2;
+
+// All rows of a step, some at once: they are waited for.
+template <class Floats>
+__device__ __forceinline__ void put_rows(const Floats& floats, const LinearInput& input, int rows,
+                                         FloatPartials* partials) {
+  constexpr int kAtOnce = 4;
+  const int in = int(input.in);
+#pragma unroll 1
+  for (int first = 0; first < rows; first += kAtOnce) {
+    float4 x[kAtOnce][kFloatSlabsBeside];
+#pragma unroll
+    for (int r = 0; r < kAtOnce; ++r)
+#pragma unroll
+      for (int i = 0; i < kFloatSlabsBeside; ++i)
+        x[r][i] = load_quad<true>(input.x + min(first + r, rows - 1) * in, floats.column(0, i), in);
+#pragma unroll
+    for (int r = 0; r < kAtOnce; ++r) {
+      typename Floats::Sums sums;
+      floats.add(x[r], sums);
+      floats.put(sums, partials[min(first + r, rows - 1)]);
+    }
+  }
+}
 
 template <int kRowTiles, int kSlots, bool kInt4, int kNormSlabs>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -205,31 +232,38 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int rows = int(min(int64_t(work.rows_per_block), work.input.rows - first_row));
 
   Stream stream(work, shared + int(threadIdx.x) / kWarp * Stream::kRingBytes);
-  using Floats = FloatPair<Bf16Piece, true>;
-  static_assert(kThreads == kMostFloatGroups * kFloatThreads);
-  // From the last block on: the first ones may have a tile more.
-  int float_unit = int(gridDim.x) * (float_group() + 1) - 1 - int(blockIdx.x);
-  const int float_units = work.floats.units * rows;
+  // A pair of floats per block: from the last one on, for the first ones may have a tile more.
+  constexpr bool kNorms = kNormSlabs > 0, kRowsBeside = kNormSlabs == kRoundedBesideFloats;
+  using Floats = FloatPair<Bf16Row, kRoundWarps, kNorms ? kNormSlabs : kFloatSlabsBeside>;
   std::optional<Floats> floats;
-  if (float_unit < float_units) floats.emplace(work.input, work.floats, float_unit);
+  if (const int pair = int(gridDim.x) - 1 - int(blockIdx.x);
+      (kNorms || kRowsBeside) && pair < work.floats.units)
+    floats.emplace(work.floats, pair, int(work.input.in));
 
   const SlabItems items{work.input, first_row, rows, work.slabs_per_tile};
   const RoundedRows rounded{shared + work.inputs_at, shared + work.units_at, rows};
   auto* partials = reinterpret_cast<float*>(shared + work.partials_at);
   const auto asked = [&] { stream.fill(); };
-  float inverse = 1;
-  if constexpr (kNormSlabs > 0)
-    inverse = round_normed<kInt4, kNormSlabs>(work.input, work.norm, rounded, partials, asked);
-  else if constexpr (kNormSlabs == kRoundedRows)
-    copy_rounded(work.input.rounded, rounded_bytes(rows, work.slabs_per_tile), rounded);
-  else
+  __shared__ FloatPartials float_partials[kRowsBeside ? kFewLinearRows : 1];
+  if constexpr (kNorms) {
+    const NormedRow<kRoundWarps, kNormSlabs> row(work.input, 0, work.norm, partials, asked);
+    round_normed<kInt4>(row, 0, work.slabs_per_tile, rounded);
+    if (floats) {
+      typename Floats::Sums sums;
+      floats->add(row.x, sums);
+      floats->put(sums, float_partials[0]);
+    }
+  } else if constexpr (kNormSlabs == kPlainRows) {
     round_plain<kInt4>(items, rounded, asked);
+  } else {
+    wait_for_inputs();
+    if (kRowsBeside && floats) put_rows(*floats, work.input, rows, float_partials);
+    copy_rounded(work.input.rounded, rounded_bytes(rows, work.slabs_per_tile), rounded);
+  }
   __syncthreads();
-#pragma unroll 1
-  while (float_unit < float_units) {
-    floats->finish(kNormSlabs > 0 ? work.norm : LinearNorm{}, inverse, work.add);
-    float_unit += kMostFloatGroups * int(gridDim.x);
-    if (float_unit < float_units) floats.emplace(work.input, work.floats, float_unit);
+  if (floats) {  // the last threads have the fewest slabs
+    const int place = kThreads - 1 - int(threadIdx.x), row = place / kFloatOutputs;
+    if (row < rows) floats->finish(float_partials[row], place % kFloatOutputs, row, false);
   }
 
   // Two sets of partial sums take turns: the next may be finished by some warps while others still
@@ -258,17 +292,36 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
-template <class Piece, bool kQuads>
+// A block per row and pair of outputs.
+template <class Row, bool kQuads>
 __global__ void __launch_bounds__(kFloatThreads)
     floats_kernel(const __grid_constant__ LinearInput input,
                   const __grid_constant__ LinearJobs jobs, bool add) {
   let_next_begin();
-  FloatPair<Piece, kQuads> pair(input, jobs, int(blockIdx.x));
+  constexpr int kSlabs = 4;
+  __shared__ FloatPartials partials;
+  using Pair = FloatPair<Row, kFloatWarps, kSlabs>;
+  Pair pair(jobs, int(blockIdx.x), int(input.in));
+  typename Pair::Sums sums;
   wait_for_inputs();
-  pair.finish({}, 1, add);
+  const float* x = input.x + blockIdx.y * input.in;
+#pragma unroll 1
+  for (int begin = 0;;) {
+    float4 quads[kSlabs];
+#pragma unroll
+    for (int i = 0; i < kSlabs; ++i)
+      quads[i] = load_quad<kQuads>(x, pair.column(begin, i), input.in);
+    pair.add(quads, sums);
+    begin += pair.kStride;
+    if (begin * kFloatSlab >= input.in) break;
+    pair.ask(begin);
+  }
+  pair.put(sums, partials);
+  __syncthreads();
+  pair.finish(partials, int(threadIdx.x), blockIdx.y, add);
 }
 
-// A single row, normed.
+// The same of rows that are to be normed.
 template <int kNormSlabs>
 __global__ void __launch_bounds__(kFloatThreads)
     normed_floats_kernel(const __grid_constant__ LinearInput input,
@@ -276,9 +329,16 @@ __global__ void __launch_bounds__(kFloatThreads)
                          const __grid_constant__ LinearJobs jobs) {
   let_next_begin();
   __shared__ float squares[kNormSlabs * kFloatWarps];
-  FloatPair<Bf16Piece, true> pair(input, jobs, int(blockIdx.x));
-  const NormedRow<kFloatWarps, kNormSlabs> row(input, norm, squares, [] {});
-  pair.finish(norm, row.inverse, false);
+  __shared__ FloatPartials partials;
+  using Pair = FloatPair<Bf16Row, kFloatWarps, kNormSlabs>;
+  const Pair pair(jobs, int(blockIdx.x), int(input.in));
+  typename Pair::Sums sums;
+  const int row = int(blockIdx.y);
+  const NormedRow<kFloatWarps, kNormSlabs> normed(input, row, norm, squares, [] {});
+  pair.add(normed.x, sums);
+  pair.put(sums, partials);
+  __syncthreads();
+  pair.finish(partials, int(threadIdx.x), row, false);
 }
 
 using FewRowsKernel = void (*)(FewRows);
@@ -291,7 +351,10 @@ FewRowsKernel int4_kernel_for(int rows) {
                      : few_rows_kernel<4, kSlots, true, kForm>;
 }
 
-FewRowsKernel kernel_for(bool int4, bool short_rings, bool rounded, int rows) {
+FewRowsKernel kernel_for(bool int4, bool short_rings, bool rounded, bool beside, int rows) {
+  if (int4 && rounded && beside)
+    return short_rings ? int4_kernel_for<3, kRoundedBesideFloats>(rows)
+                       : int4_kernel_for<8, kRoundedBesideFloats>(rows);
   if (int4 && rounded)
     return short_rings ? int4_kernel_for<3, kRoundedRows>(rows)
                        : int4_kernel_for<8, kRoundedRows>(rows);
@@ -320,21 +383,12 @@ FewRowsKernel norming_kernel_for(int slabs, bool int4, bool short_rings) {
                                     : norming_kernel_for<kMostNormSlabs>(int4, short_rings);
 }
 
-void launch_normed_floats(const Launcher& launcher, const LinearInput& input,
-                          const LinearNorm& norm, const LinearJobs& floats) {
-  const int64_t slabs = slab_count(input.in);
-  const auto kernel = slabs <= 2 * kFloatWarps   ? normed_floats_kernel<2>
-                      : slabs <= 3 * kFloatWarps ? normed_floats_kernel<3>
-                                                 : normed_floats_kernel<kMostFloatNormSlabs>;
-  launch(launcher, unsigned(floats.units), kFloatThreads, 0, kernel, input, norm, floats);
-}
-
-template <class Piece>
+template <class Row>
 void launch_floats_of(const Launcher& launcher, const LinearInput& input, const LinearJobs& floats,
                       bool add) {
-  const auto kernel = input.quads ? floats_kernel<Piece, true> : floats_kernel<Piece, false>;
-  launch(launcher, unsigned(floats.units * input.rows), kFloatThreads, 0, kernel, input, floats,
-         add);
+  const auto kernel = input.quads ? floats_kernel<Row, true> : floats_kernel<Row, false>;
+  launch(launcher, dim3(unsigned(floats.units), unsigned(input.rows)), kFloatThreads, 0, kernel,
+         input, floats, add);
 }
 
 LinearJobs of_format(const LinearJobs& jobs, WeightFormat format) {
@@ -347,14 +401,18 @@ LinearJobs of_format(const LinearJobs& jobs, WeightFormat format) {
   return some;
 }
 
+bool all_bf16(const LinearJobs& floats) {
+  return of_format(floats, WeightFormat::bf16).count == floats.count;
+}
+
 void launch_floats(const Launcher& launcher, const LinearInput& input, const LinearJobs& floats,
                    bool add) {
   if (const LinearJobs some = of_format(floats, WeightFormat::bf16); some.count > 0)
-    launch_floats_of<Bf16Piece>(launcher, input, some, add);
+    launch_floats_of<Bf16Row>(launcher, input, some, add);
   if (const LinearJobs some = of_format(floats, WeightFormat::f16); some.count > 0)
-    launch_floats_of<F16Piece>(launcher, input, some, add);
+    launch_floats_of<F16Row>(launcher, input, some, add);
   if (const LinearJobs some = of_format(floats, WeightFormat::f32); some.count > 0)
-    launch_floats_of<F32Piece>(launcher, input, some, add);
+    launch_floats_of<F32Row>(launcher, input, some, add);
 }
 
 // How a launch shares the memory of a multiprocessor. One block each, and never two: the rings are
@@ -412,14 +470,17 @@ void launch_few_rows(const Launcher& launcher, const LinearInput& input, const L
   // What is asked for behind a ring arrives behind it. A row that is normed follows a kernel that
   // ends late, so that its ring is still on its way then, and is waited for longest.
   work.early_slots = norm ? (3 * slots + 4) / 8 : slots - 1;
+  const int blocks = std::min(slabs.units, launcher.multiprocessors);
   // Floats of the usual kind go beside the others.
-  const bool beside = input.quads && rows == input.rows &&
-                      of_format(floats, WeightFormat::bf16).count == floats.count;
+  const bool values_at_hand =
+      norm || (input.rounded && input.quads && rows == input.rows &&
+               work.slabs_per_tile <= kFloatSlabsBeside * kRoundWarps);
+  const bool beside = floats.count > 0 && values_at_hand && floats.units <= blocks &&
+                      all_bf16(floats) && !add;
   if (beside) work.floats = floats;
-  const int blocks = std::min(std::max(slabs.units, work.floats.units), launcher.multiprocessors);
   work.teams = kTeams * blocks;
   const FewRowsKernel kernel = norm ? norming_kernel_for(work.slabs_per_tile, int4, short_rings)
-                                    : kernel_for(int4, short_rings, input.rounded != nullptr, rows);
+                                    : kernel_for(int4, short_rings, input.rounded != nullptr, beside, rows);
   allow_shared(kernel, size_t(bytes));
   launch(launcher, dim3(unsigned(blocks), unsigned((input.rows + rows - 1) / rows)), kThreads,
          size_t(bytes), kernel, work);
@@ -451,9 +512,18 @@ size_t linear_rounded_bytes(int64_t rows, int64_t in) {
 }
 
 bool norms_floats(const LinearInput& input, const LinearJobs& floats) {
-  return floats.count > 0 && input.quads &&
-         input.in <= kMostFloatNormSlabs * kFloatWarps * kNormSlab &&
-         of_format(floats, WeightFormat::bf16).count == floats.count;
+  return floats.count > 0 && input.rows <= kFewLinearRows && input.quads &&
+         input.in <= kMostFloatNormSlabs * kFloatWarps * kNormSlab && all_bf16(floats);
+}
+
+void norm_into_floats(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
+                      const LinearJobs& floats) {
+  const int64_t slabs = slab_count(input.in);
+  const auto kernel = slabs <= 2 * kFloatWarps   ? normed_floats_kernel<2>
+                      : slabs <= 3 * kFloatWarps ? normed_floats_kernel<3>
+                                                 : normed_floats_kernel<kMostFloatNormSlabs>;
+  launch(launcher, dim3(unsigned(floats.units), unsigned(input.rows)), kFloatThreads, 0, kernel,
+         input, norm, floats);
 }
 
 void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
@@ -469,11 +539,7 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
   if (others.count > 0)
     launch_few_rows(launcher, input, norm, others, int4.count > 0 ? LinearJobs{} : floats, false,
                     add);
-  if (slabs.count > 0) return;
-  if (norm)
-    launch_normed_floats(launcher, input, norm, floats);
-  else
-    launch_floats(launcher, input, floats, add);
+  if (slabs.count == 0) launch_floats(launcher, input, floats, add);
 }
 
 }  // namespace slip

@@ -65,20 +65,24 @@ void CudaOps::norm_linears(const NormLinearsArgs& args) {
                               .out = norm.out.f32(),
                               .eps = norm.eps};
   input.quads = rows_of_quads(input.in, {input.x, on_the_way.scale, on_the_way.out});
-  if (input.rows != 1) {  // several are better normed once than by every block
-    input.x = norm.out.f32();
-    if (!linear_takes_rounded(launcher_, input, jobs.slabs)) return Ops::norm_linears(args);
-    std::byte* rounded = scratch(linear_rounded_bytes(input.rows, input.in));
-    norm_and_round(norm, rounded);
-    input.rounded = rounded;
-    return linear_few_rows(launcher_, input, {}, jobs.slabs, jobs.floats, false);
-  }
   // In place, a block would overwrite what others still read.
   const bool plain = norm.out.data != norm.x.data && !norm.add && norm.factor == 1;
-  const bool fits = jobs.slabs.count > 0 ? input.quads && slab_count(input.in) <= kMostNormedSlabs
-                                         : norms_floats(input, jobs.floats);
-  if (!plain || !fits) return Ops::norm_linears(args);
-  linear_few_rows(launcher_, input, on_the_way, jobs.slabs, jobs.floats, false);
+  if (jobs.slabs.count == 0) {
+    if (!plain || !norms_floats(input, jobs.floats)) return Ops::norm_linears(args);
+    return norm_into_floats(launcher_, input, on_the_way, jobs.floats);
+  }
+  if (input.rows == 1) {
+    if (!plain || !input.quads || slab_count(input.in) > kMostNormedSlabs)
+      return Ops::norm_linears(args);
+    return linear_few_rows(launcher_, input, on_the_way, jobs.slabs, jobs.floats, false);
+  }
+  // Several are better normed once than by every block.
+  input.x = norm.out.f32();
+  if (!linear_takes_rounded(launcher_, input, jobs.slabs)) return Ops::norm_linears(args);
+  std::byte* rounded = scratch(linear_rounded_bytes(input.rows, input.in));
+  norm_and_round(norm, rounded);
+  input.rounded = rounded;
+  linear_few_rows(launcher_, input, {}, jobs.slabs, jobs.floats, false);
 }
 
 }  // namespace slip

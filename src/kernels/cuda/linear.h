@@ -23,10 +23,10 @@ struct LinearInput {
   const std::byte* rounded = nullptr;
 };
 
-// A single row can be normed on its way in, to the bit as by rms_norm().
+// Rows can be normed on their way in, to the bit as by rms_norm().
 struct LinearNorm {
   const float* scale = nullptr;  // [in]; null: 1
-  float* out = nullptr;          // [in]: what is normed goes here, too; null: the row as it is
+  float* out = nullptr;          // [rows, in]: what is normed goes here, too; null: rows as they are
   float eps = 0;
 
   __host__ __device__ explicit operator bool() const { return out != nullptr; }
@@ -58,12 +58,13 @@ struct LinearJobs {
   }
 };
 
-// Whether a row can be normed on its way into weights that are all floats.
+// Weights that are all floats and whose rows are normed on their way in; whether that can be.
 bool norms_floats(const LinearInput& input, const LinearJobs& floats);
+void norm_into_floats(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
+                      const LinearJobs& floats);
 
 // Up to kFewLinearRows rows, all weights in one launch. out (+)= W x. A row that is to be normed
-// can be read in fours and has at most kMostNormedSlabs; if none of its weights come in slabs, see
-// above.
+// can be read in fours and has at most kMostNormedSlabs, and some of its weights come in slabs.
 void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
                      const LinearJobs& slabs, const LinearJobs& floats, bool add);
 

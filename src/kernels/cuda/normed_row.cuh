@@ -1,4 +1,4 @@
-// A single row, normed on its way into whatever multiplies it: to the bit as by rms_norm().
+// A row, normed on its way into whatever multiplies it: to the bit as by rms_norm().
 #pragma once
 
 #include "kernels/cuda/linear.h"
@@ -10,7 +10,6 @@ namespace slip {
 template <int kWarps, int kAtOnce>
 struct NormedRow {
   float4 x[kAtOnce];
-  float inverse;  // 1 / rms
 
   __device__ static int slab(int i) { return int(threadIdx.x) / kWarp + i * kWarps; }
   __device__ static int column(int i) {
@@ -20,8 +19,9 @@ struct NormedRow {
   // The whole block. The first one leaves the row in norm.out. `squares` (shared) has room for a
   // float per slab. Calls asked() when the row is on its way.
   template <class Asked>
-  __device__ __forceinline__ NormedRow(const LinearInput& input, const LinearNorm& norm,
-                                       float* squares, const Asked& asked) {
+  __device__ __forceinline__ NormedRow(const LinearInput& input, int64_t row,
+                                       const LinearNorm& norm, float* squares,
+                                       const Asked& asked) {
     const int in = int(input.in), slabs = (in + kNormSlab - 1) / kNormSlab;
     float4 scales[kAtOnce];  // asked for before the row is there
 #pragma unroll
@@ -29,7 +29,7 @@ struct NormedRow {
       scales[i] = norm.scale ? load_quad<true>(norm.scale, column(i), in) : make_float4(1, 1, 1, 1);
     wait_for_inputs();
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) x[i] = load_quad<true>(input.x, column(i), in);
+    for (int i = 0; i < kAtOnce; ++i) x[i] = load_quad<true>(input.x + row * in, column(i), in);
     asked();
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
@@ -37,12 +37,12 @@ struct NormedRow {
       if (threadIdx.x % kWarp == 0 && slab(i) < slabs) squares[slab(i)] = sum;
     }
     __syncthreads();
-    inverse = inverse_rms(row_squares(squares, slabs), in, norm.eps);
+    const float inverse = inverse_rms(row_squares(squares, slabs), in, norm.eps);
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) x[i] = scaled(x[i], inverse, scales[i]);
     if (blockIdx.x != 0) return;
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) store_quad<true>(norm.out, column(i), in, x[i]);
+    for (int i = 0; i < kAtOnce; ++i) store_quad<true>(norm.out + row * in, column(i), in, x[i]);
   }
 };
 

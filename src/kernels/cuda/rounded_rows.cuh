@@ -55,7 +55,6 @@ __device__ __forceinline__ void copy_rounded(const std::byte* from, int bytes,
   const auto* pieces = reinterpret_cast<const uint4*>(from);
   auto* place = reinterpret_cast<uint4*>(to.inputs);
   const int count = (bytes + int(sizeof(uint4)) - 1) / int(sizeof(uint4));
-  wait_for_inputs();
 #pragma unroll 1
   for (int begin = int(threadIdx.x); begin < count; begin += kAtOnce * kThreads) {
     uint4 loaded[kAtOnce];
@@ -134,16 +133,13 @@ __device__ __forceinline__ void round_plain(const SlabItems& items, const Rounde
   }
 }
 
-// A row that is normed. Returns 1 / rms.
-template <bool kInt4, int kAtOnce, class Asked>
-__device__ __forceinline__ float round_normed(const LinearInput& input, const LinearNorm& norm,
-                                              const RoundedRows& to, float* squares,
-                                              const Asked& asked) {
-  const NormedRow<kRoundWarps, kAtOnce> row(input, norm, squares, asked);
+// What a warp has of a row that was normed.
+template <bool kInt4, int kWarps, int kAtOnce>
+__device__ __forceinline__ void round_normed(const NormedRow<kWarps, kAtOnce>& normed, int row,
+                                             int slabs, const RoundedRows& to) {
 #pragma unroll
   for (int i = 0; i < kAtOnce; ++i)
-    if (row.slab(i) * kSlabIn < input.in) to.round<kInt4>(row.x[i], 0, row.slab(i));
-  return row.inverse;
+    if (normed.slab(i) < slabs) to.round<kInt4>(normed.x[i], row, normed.slab(i));
 }
 
 }  // namespace slip::gemv
