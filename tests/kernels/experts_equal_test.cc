@@ -346,8 +346,7 @@ TEST_P(ExpertsEqual, RoutedExperts) {
   constexpr int64_t kTopK = 4;
   constexpr MlpShape kShape{WeightFormat::int4_group, 256, 128, 128};
   for (const int64_t experts : {5, 24, 132, 260}) {
-    const ExpertsCase test =
-        make_case(ops(), kShape, experts, kTopK, WeightFormat::fp8_block, rng);
+    const ExpertsCase test = make_case(ops(), kShape, experts, kTopK, WeightFormat::fp8_block, rng);
     Guarded logits = random_tensor({kMostRows, experts}, rng, 3);
     for (float& value : rows_of(logits, 1, 1)) value = 2.5f;  // all equal
     for (float& value : rows_of(logits, 2, 1)) value = float(rng.integer(0, 2));

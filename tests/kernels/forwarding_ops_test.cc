@@ -98,9 +98,10 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
   ops.norm_linears({});
   ops.gated_delta_net({});
   ops.gate_heads_linear({});
-  EXPECT_THAT(backend.asked, ElementsAre("run_step", "forget_steps", "peaks", "soft_cap", "join",
-                                         "linears", "gated_mlp", "experts", "routed_experts", "cluster_head",
-                                         "norm_linears", "gated_delta_net", "gate_heads_linear"));
+  EXPECT_THAT(backend.asked,
+              ElementsAre("run_step", "forget_steps", "peaks", "soft_cap", "join", "linears",
+                          "gated_mlp", "experts", "routed_experts", "cluster_head", "norm_linears",
+                          "gated_delta_net", "gate_heads_linear"));
 }
 
 class Around final : public ForwardingOps {

@@ -196,16 +196,33 @@ class TileBlock {
     });
   }
 
+  __device__ __forceinline__ const float* query_at(int query) const {
+    const int row = (first_query() + query) / p_.group;
+    const int64_t head = shared_.work.kv_head * p_.group + (first_query() + query) % p_.group;
+    return p_.q + ((shared_.work.span.first_row + row) * p_.q_heads + head) * kDim;
+  }
+
+  // Asks for all queries of the warp at once, a line of cache per lane: one after the other each
+  // would be waited for.
+  __device__ __forceinline__ void bring_queries() const {
+    constexpr int kLine = 128 / sizeof(float), kLines = kDim / kLine;
+#pragma unroll 1
+    for (int line = lane_id(); line < kQueries / kTileWarps * kLines; line += kWarp) {
+      const int query = warp_id() + line / kLines * kTileWarps;
+      if (query < shared_.work.query_count) bring_line(query_at(query) + line % kLines * kLine);
+    }
+  }
+
   // Loads queries, rotates them if keys are, and rounds them.
   __device__ __forceinline__ void prepare_queries() {
     constexpr int kPerLane = kDim / kWarp;
+    bring_queries();
 #pragma unroll 1
     for (int query = warp_id(); query < kQueries; query += kTileWarps) {
       float x[kPerLane];
       const bool exists = query < shared_.work.query_count;
       const int row = (first_query() + query) / p_.group;
-      const int64_t head = shared_.work.kv_head * p_.group + (first_query() + query) % p_.group;
-      const float* from = p_.q + ((shared_.work.span.first_row + row) * p_.q_heads + head) * kDim;
+      const float* from = query_at(query);
       float largest = 0;
 #pragma unroll
       for (int e = 0; e < kPerLane; ++e) x[e] = exists ? from[lane_id() + kWarp * e] : 0.0f;

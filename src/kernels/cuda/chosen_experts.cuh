@@ -20,75 +20,122 @@ struct ChosenExperts {
   int32_t ids[kMostPairs];
   Expert experts[kMostPairs];
   int32_t pairs[kMostPairs];  // by expert
+  int32_t count;              // of experts, where there are several rows
 
-  // The whole block, of at least as many threads as there are pairs. Returns how many there are;
-  // the caller sees to a barrier before they are used.
+  // Warps of a block that choose() keeps from other work.
   template <bool kOneRow>
-  __device__ __forceinline__ int find(const ExpertsStep& step) {
-    const int pair = int(threadIdx.x), count = step.rows * step.top_k;
-    // From the second-level cache: a kernel that began early may have another value in the first.
-    const int32_t id = pair < count ? __ldcg(step.ids + pair) : -1;
-    if constexpr (kOneRow) return put_only(pair, id, count);
-    if (pair < count) ids[pair] = id;
-    __syncthreads();
-    return sort(step);
+  __device__ static int choosing_warps(const ExpertsStep& step) {
+    return step.logits && by_warp<kOneRow>(step) ? (kOneRow ? 1 : step.rows) : 1;
   }
 
-  // The same of experts that have not been chosen yet: warp r chooses those of row r. If `leave`,
-  // ids and weights go to where they belong, and the next kernel may begin as soon as they are
-  // there.
+  // Finds who chose what, of experts that have been chosen. The whole block, of at least as many
+  // threads as there are pairs; the caller sees to a barrier before anything is read.
   template <bool kOneRow>
-  __device__ __forceinline__ int choose(const ExpertsStep& step, bool leave) {
-    const int row = int(threadIdx.x) / kWarp, rank = int(threadIdx.x) % kWarp;
-    const int pair = row * step.top_k + rank, count = step.rows * step.top_k;
-    if (row < step.rows) {
-      const Choice<kChosenPerLane> choice(step.logits + row * step.experts, step.experts,
+  __device__ __forceinline__ void find(const ExpertsStep& step) {
+    const int pair = int(threadIdx.x), all = step.rows * step.top_k;
+    if (by_warp<kOneRow>(step)) {
+      if (pair < kWarp) sort_in_warp<kOneRow>(pair < all ? id_of(step, pair) : -1, all);
+      return;
+    }
+    if (pair < all) ids[pair] = id_of(step, pair);
+    __syncthreads();
+    sort(all);
+  }
+
+  // The same of experts that have not: warp r chooses those of row r. Warps that have nothing to do
+  // with it do not wait, unless there are many pairs. If `leave`, ids and weights go to where they
+  // belong, and the next kernel may begin as soon as they are there.
+  template <bool kOneRow>
+  __device__ __forceinline__ void choose(const ExpertsStep& step, bool leave) {
+    const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
+    const int rows = kOneRow ? 1 : step.rows, all = rows * step.top_k;
+    int32_t chosen = -1;
+    if (warp < rows) {
+      const Choice<kChosenPerLane> choice(step.logits + warp * step.experts, step.experts,
                                           step.top_k, true);
-      if (rank < step.top_k) {
-        if constexpr (kOneRow)
-          put_only(pair, choice.expert, count);
-        else
-          ids[pair] = choice.expert;
-      }
+      chosen = lane < step.top_k ? choice.expert : -1;
+      const int pair = warp * step.top_k + lane;
+      if (!kOneRow && lane < step.top_k) ids[pair] = chosen;
       if (leave) [[unlikely]] {  // one block
         const float weight = choice.weight(step.top_k, step.scales);
-        if (rank < step.top_k) {
-          step.ids[pair] = choice.expert;
+        if (lane < step.top_k) {
+          step.ids[pair] = chosen;
           step.weights[pair] = weight;
         }
         __threadfence();
-        __syncwarp();
       }
-      if (kOneRow && leave) let_next_begin();
     }
-    if constexpr (kOneRow) return count;
+    if (by_warp<kOneRow>(step)) {
+      if (warp >= rows) return;
+      if constexpr (!kOneRow)
+        asm volatile("bar.sync 1, %0;" ::"r"(rows * kWarp) : "memory");  // those that choose
+      else
+        __syncwarp();
+      if (warp > 0) return;
+      if (leave) let_next_begin();
+      return sort_in_warp<kOneRow>(kOneRow ? chosen : lane < all ? ids[lane] : -1, all);
+    }
     __syncthreads();
     if (leave) let_next_begin();
-    return sort(step);
+    sort(all);
+    __syncthreads();
   }
 
  private:
-  // A row's experts are all different.
-  __device__ __forceinline__ int put_only(int pair, int32_t id, int count) {
-    if (pair < count) {
-      experts[pair] = {id, pair, 1};
-      pairs[pair] = pair;
-    }
-    return count;
+  // Whether a single warp can tell who chose what.
+  template <bool kOneRow>
+  __device__ static bool by_warp(const ExpertsStep& step) {
+    constexpr int kMostRows = 8;  // and others have something else to do
+    return kOneRow || (step.rows * step.top_k <= kWarp && step.rows <= kMostRows);
   }
 
-  __device__ __forceinline__ int sort(const ExpertsStep& step) {
-    const int pair = int(threadIdx.x), count = step.rows * step.top_k;
-    const int32_t id = pair < count ? ids[pair] : -1;
+  // From the second-level cache: a kernel that began early may have another value in the first.
+  __device__ static int32_t id_of(const ExpertsStep& step, int pair) {
+    return __ldcg(step.ids + pair);
+  }
+
+  // Pairs of a warp, one per lane, for itself; others need a barrier.
+  template <bool kOneRow>
+  __device__ __forceinline__ void sort_in_warp(int32_t id, int all) {
+    const int lane = int(threadIdx.x) % kWarp;
+    if constexpr (kOneRow) {  // a row's experts are all different
+      if (lane < all) {
+        experts[lane] = {id, lane, 1};
+        pairs[lane] = lane;
+      }
+    } else {
+      const uint32_t same = __match_any_sync(~0u, id), before = (1u << lane) - 1;
+      const int leader = __ffs(int(same)) - 1, users = __popc(same);
+      const bool first = lane < all && leader == lane;
+      const uint32_t firsts = __ballot_sync(~0u, first);
+      int begin = first ? users : 0;  // of pairs, up to and with this lane's
+#pragma unroll
+      for (int distance = 1; distance < kWarp; distance *= 2) {
+        const int more = __shfl_up_sync(~0u, begin, distance);
+        if (lane >= distance) begin += more;
+      }
+      const int own = __shfl_sync(~0u, begin - users, leader);
+      if (first) experts[__popc(firsts & before)] = {id, own, users};
+      if (lane < all) pairs[own + __popc(same & before)] = lane;
+      if (lane == 0) count = __popc(firsts);
+    }
+    __syncwarp();
+  }
+
+  // Those in `ids`, by the whole block.
+  __device__ __noinline__ void sort(int all) {
+    const int pair = int(threadIdx.x);
+    const int32_t id = pair < all ? ids[pair] : -1;
     int before = 0, users = 0;
-    for (int other = 0; pair < count && other < count; ++other) {
+    for (int other = 0; pair < all && other < all; ++other) {
       const int same = ids[other] == id;
       users += same;
       before += other < pair ? same : 0;
     }
-    const bool first = pair < count && before == 0;
-    if (pair < count) pairs[pair] = first ? users : 0;  // for a moment
+    const bool first = pair < all && before == 0;
+    if (pair < all) pairs[pair] = first ? users : 0;  // for a moment
     const int found = __syncthreads_count(first);
+    if (pair == 0) count = found;
     int place = 0, begin = 0;
     for (int other = 0; first && other < pair; ++other) {
       place += pairs[other] > 0;
@@ -97,10 +144,9 @@ struct ChosenExperts {
     __syncthreads();
     if (first) {
       experts[place] = {id, begin, users};
-      for (int other = pair; other < count; ++other)
+      for (int other = pair; other < all; ++other)
         if (ids[other] == id) pairs[begin++] = other;
     }
-    return found;
   }
 };
 

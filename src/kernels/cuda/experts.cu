@@ -126,8 +126,7 @@ void CudaOps::experts(const ExpertsArgs& args) { run_experts(args, nullptr, null
 void CudaOps::routed_experts(const RoutedExpertsArgs& args) {
   const Dims dims = check_shapes(args.routing());
   const int64_t rows = dims["rows"], experts = dims["experts"];
-  if (rows <= kFewRows && experts <= kMostChoosable &&
-      rows_of_quads(experts, {args.logits.f32()}))
+  if (rows <= kFewRows && experts <= kMostChoosable && rows_of_quads(experts, {args.logits.f32()}))
     return run_experts(args.experts, args.logits.f32(),
                        args.scales.empty() ? nullptr : args.scales.f32());
   route(args.routing());

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
 
   // gate_up_kernel() lets this one begin when the choice of experts is there: weights can be on
   // their way while activations are computed.
-  const int experts = chosen.find<kOneRow>(step);
+  chosen.find<kOneRow>(step);
   constexpr int kOutputs = kDownTiles * kTileOut;
   static_assert(kFewRows * kOutputs <= kWalkThreads);
   const int own_row = thread / kOutputs, own_output = thread % kOutputs;
@@ -75,6 +75,7 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   for (int i = thread; i < pairs; i += kWalkThreads) weights[i] = __ldcg(step.weights + i);
   if (shared_slabs > 0 && thread < rows) gates[thread] = sigmoid(__ldcg(step.shared_gate + thread));
   __syncthreads();
+  const int experts = kOneRow ? step.top_k : chosen.count;
   const int last_tile = (step.hidden + kTileOut - 1) / kTileOut - 1;
 #pragma unroll 1
   for (int i = thread; i < (experts + 1) * kDownTiles; i += kWalkThreads) {

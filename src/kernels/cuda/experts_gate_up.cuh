@@ -78,16 +78,17 @@ struct GateUpPart {
   }
 };
 
-// `experts`: how many were chosen; a barrier lies between their being found and this, unless there
-// is one row.
-template <bool kOneRow, SlabKind kKind>
+enum class Whose : uint8_t { experts, shared, either };
+
+// The first warp knows what was chosen.
+template <bool kOneRow, SlabKind kKind, Whose kWhose>
 __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpShares& shares,
                                         const GateUpPart& part, const ChosenExperts& chosen,
-                                        int experts, std::byte* memory, GateUpBatch& batch,
-                                        float* activations) {
+                                        std::byte* memory, GateUpBatch& batch, float* activations) {
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
-  const auto [is_shared, block, blocks, width, tiles] = part;
-  const int slabs = slabs_of(step.hidden), all_tiles = (is_shared ? 1 : experts) * tiles;
+  const bool is_shared = kWhose == Whose::either ? part.is_shared : kWhose == Whose::shared;
+  const int width = is_shared ? step.shared_width : step.width;
+  const int slabs = slabs_of(step.hidden);
   const InputForms& forms = is_shared ? step.shared_forms : step.forms;
   const RoundedInputs<kKind> inputs(memory, step.x, step.rows, step.hidden, forms);
   // [entries][gate, up][slabs][16 outputs]
@@ -96,18 +97,29 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
     if constexpr (kOneRow)
       return OneUser{0};
     else
-      return Users{slot.users, [&, first = slot.first_user, shared = part.is_shared](int i) {
-                     return shared ? i : chosen.pairs[first + i] / step.top_k;
+      return Users{slot.users, [&, first = slot.first_user](int i) {
+                     return is_shared ? i : chosen.pairs[first + i] / step.top_k;
                    }};
   };
 
+  // How many are known after a barrier, but to the first warp.
+  const auto all_tiles = [&] {
+    const int tiles = (width + kTileOut - 1) / kTileOut;
+    return is_shared ? tiles : tiles * (kOneRow ? step.top_k : chosen.count);
+  };
+  // One warp finds the tiles, while the others round, those excepted that choose.
+  if (const int choosing = is_shared ? 1 : ChosenExperts::choosing_warps<kOneRow>(step);
+      warp >= choosing) {
+    auto* raw = reinterpret_cast<float4*>(values) + warp * kGateUpAtOnce * kWarp;
+    inputs.template round<kGateUpAtOnce, kOneRow ? 1 : kGateUpAtOnce>(
+        step.rows, warp - choosing, kWalkWarps - choosing, raw, [] {});
+  }
 #pragma unroll 1
-  for (int done = 0, count = 0;; done += count) {
-    // One warp finds the tiles, the others round (the first time).
+  for (int done = 0;;) {
     if (warp == 0) {
-      if (kOneRow) __syncwarp();
-      const int index = block + (done + lane) * blocks;
-      const bool exists = index < all_tiles;
+      const int tiles = (width + kTileOut - 1) / kTileOut;
+      const int index = part.block + (done + lane) * part.blocks;
+      const bool exists = index < all_tiles();
       const int expert = exists ? index / tiles : 0, tile = index - expert * tiles;
       int id = -1, first_user = 0, users = exists ? step.rows : 0;
       if (exists && !is_shared) {
@@ -132,16 +144,11 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
       }
       const uint32_t slots = __ballot_sync(~0u, fits);
       if (lane == 0) batch.count = __popc(slots);
-    } else if (done == 0) {
-      auto* raw = reinterpret_cast<float4*>(values) + warp * kGateUpAtOnce * kWarp;
-      inputs.template round<kGateUpAtOnce, kOneRow ? 1 : kGateUpAtOnce>(step.rows, warp - 1,
-                                                                        kWalkWarps - 1, raw, [] {});
     }
     __syncthreads();
-    count = batch.count;
+    const int count = batch.count;
     if (count == 0) return;
 
-    const bool is_last = block + (done + count) * blocks >= all_tiles;
     const auto put = [&](const SlabCursor& at, const auto& take) {
       const GateUpBatch::Slot& slot = batch.slots[at.slot];
       take(slot, users_of(slot), [&](int user, int which) {
@@ -195,7 +202,8 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
       if (lane < kTileOut && output < width)
         results[int64_t(row) * width + output] = activated(sum, step.gelu) * up;
     }
-    if (is_last) return;
+    done += count;
+    if (part.block + done * part.blocks >= all_tiles()) return;
     __syncthreads();
   }
 }
@@ -216,14 +224,20 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   const bool chooses = step.logits != nullptr && !part.is_shared;
   const bool leaves = chooses && part.block == 0;
   if (!leaves) let_next_begin();
-  const int experts = part.is_shared ? 0
-                      : chooses      ? chosen.choose<kOneRow>(step, leaves)
-                                     : chosen.find<kOneRow>(step);
-  if (!part.is_shared && !kOneRow) __syncthreads();
-  if (kExpertsKind != kSharedKind && part.is_shared) [[unlikely]]  // most blocks have others
-    gate_up<kOneRow, kSharedKind>(step, shares, part, chosen, experts, memory, batch, activations);
+  if (chooses) {
+    chosen.choose<kOneRow>(step, leaves);
+  } else if (!part.is_shared) {
+    chosen.find<kOneRow>(step);
+    if constexpr (!kOneRow) __syncthreads();
+  }
+  constexpr bool kAlike = kExpertsKind == kSharedKind;
+  const auto run = kAlike ? gate_up<kOneRow, kExpertsKind, Whose::either>
+                          : gate_up<kOneRow, kExpertsKind, Whose::experts>;
+  if (!kAlike && part.is_shared) [[unlikely]]  // most blocks have others
+    gate_up<kOneRow, kSharedKind, Whose::shared>(step, shares, part, chosen, memory, batch,
+                                                 activations);
   else
-    gate_up<kOneRow, kExpertsKind>(step, shares, part, chosen, experts, memory, batch, activations);
+    run(step, shares, part, chosen, memory, batch, activations);
 }
 
 }  // namespace slip

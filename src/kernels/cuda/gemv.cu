@@ -472,15 +472,15 @@ void launch_few_rows(const Launcher& launcher, const LinearInput& input, const L
   work.early_slots = norm ? (3 * slots + 4) / 8 : slots - 1;
   const int blocks = std::min(slabs.units, launcher.multiprocessors);
   // Floats of the usual kind go beside the others.
-  const bool values_at_hand =
-      norm || (input.rounded && input.quads && rows == input.rows &&
-               work.slabs_per_tile <= kFloatSlabsBeside * kRoundWarps);
-  const bool beside = floats.count > 0 && values_at_hand && floats.units <= blocks &&
-                      all_bf16(floats) && !add;
+  const bool values_at_hand = norm || (input.rounded && input.quads && rows == input.rows &&
+                                       work.slabs_per_tile <= kFloatSlabsBeside * kRoundWarps);
+  const bool beside =
+      floats.count > 0 && values_at_hand && floats.units <= blocks && all_bf16(floats) && !add;
   if (beside) work.floats = floats;
   work.teams = kTeams * blocks;
-  const FewRowsKernel kernel = norm ? norming_kernel_for(work.slabs_per_tile, int4, short_rings)
-                                    : kernel_for(int4, short_rings, input.rounded != nullptr, beside, rows);
+  const FewRowsKernel kernel =
+      norm ? norming_kernel_for(work.slabs_per_tile, int4, short_rings)
+           : kernel_for(int4, short_rings, input.rounded != nullptr, beside, rows);
   allow_shared(kernel, size_t(bytes));
   launch(launcher, dim3(unsigned(blocks), unsigned((input.rows + rows - 1) / rows)), kThreads,
          size_t(bytes), kernel, work);

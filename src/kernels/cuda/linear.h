@@ -26,7 +26,7 @@ struct LinearInput {
 // Rows can be normed on their way in, to the bit as by rms_norm().
 struct LinearNorm {
   const float* scale = nullptr;  // [in]; null: 1
-  float* out = nullptr;          // [rows, in]: what is normed goes here, too; null: rows as they are
+  float* out = nullptr;  // [rows, in]: what is normed goes here, too; null: rows as they are
   float eps = 0;
 
   __host__ __device__ explicit operator bool() const { return out != nullptr; }

@@ -20,8 +20,7 @@ struct NormedRow {
   // float per slab. Calls asked() when the row is on its way.
   template <class Asked>
   __device__ __forceinline__ NormedRow(const LinearInput& input, int64_t row,
-                                       const LinearNorm& norm, float* squares,
-                                       const Asked& asked) {
+                                       const LinearNorm& norm, float* squares, const Asked& asked) {
     const int in = int(input.in), slabs = (in + kNormSlab - 1) / kNormSlab;
     float4 scales[kAtOnce];  // asked for before the row is there
 #pragma unroll
