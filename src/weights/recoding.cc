@@ -9,6 +9,7 @@
 #include "quant/int8_row.h"
 #include "quant/widen_row.h"
 #include "tensor/buffer.h"
+#include "weights/first_failure.h"
 
 namespace slip {
 namespace {
@@ -50,22 +51,39 @@ Status quantize(const Weight& from, const Weight& into, int64_t first_row) {
   unreachable("a WeightFormat that is made at load");
 }
 
-Status read_floats(WeightSource& source, const RecodedMatrix& matrix, const Weight& plain) {
+// `storage` has room for the rows of a run, as they are found.
+Status read_run(WeightSource& source, const RecodedMatrix& matrix, const Run& run,
+                const Weight& plain, std::byte* storage) {
   const WeightInfo& found = matrix.found;
-  const Buffer storage(
-      host_memory(),
-      plain_bytes({found.format, std::min(kRowsAtOnce, plain.info.out), found.in, 0}));
-  for (const Run& run : runs_of(found.out, matrix.recoding.rows)) {
-    Weight piece = plain_weight({found.format, run.count, found.in, 0}, storage.data());
-    const bool same_format = plain.info.format == found.format;
-    if (same_format) piece.values = plain.values.slice(run.place, run.count);
-    SLIP_TRY_STATUS(source.read_rows({matrix.module, found, run.first}, piece));
-    if (same_format) continue;
-    Status status = quantize(piece, plain, run.place);
-    if (!status.ok())
-      return std::move(status).failure().in(cat(matrix.module, " as ", name_of(plain.info.format)));
-  }
-  return {};
+  Weight piece = plain_weight({found.format, run.count, found.in, 0}, storage);
+  const bool same_format = plain.info.format == found.format;
+  if (same_format) piece.values = plain.values.slice(run.place, run.count);
+  SLIP_TRY_STATUS(source.read_rows({matrix.module, found, run.first}, piece));
+  if (same_format) return {};
+  Status status = quantize(piece, plain, run.place);
+  if (status.ok()) return {};
+  return std::move(status).failure().in(cat(matrix.module, " as ", name_of(plain.info.format)));
+}
+
+Status read_floats(WeightSource& source, const RecodedMatrix& matrix, const Weight& plain,
+                   ThreadPool* pool) {
+  const WeightInfo& found = matrix.found;
+  const std::vector<Run> runs = runs_of(found.out, matrix.recoding.rows);
+  const size_t room =
+      plain_bytes({found.format, std::min(kRowsAtOnce, plain.info.out), found.in, 0});
+  const size_t threads = pool ? size_t(pool->threads()) : 1;
+  const Buffer storage(host_memory(), threads * room);
+  FirstFailure failure;
+  const auto read = [&](int64_t run, int thread) {
+    if (failure.any()) return;
+    failure.keep(
+        read_run(source, matrix, runs[size_t(run)], plain, storage.data() + size_t(thread) * room));
+  };
+  if (pool)
+    pool->run(int64_t(runs.size()), read);
+  else
+    for (size_t run = 0; run < runs.size(); ++run) read(int64_t(run), 0);
+  return failure.take();
 }
 
 // Where rows have scales of their own, they move as they are.
@@ -123,9 +141,10 @@ WeightInfo recoded_info(const WeightInfo& found, const Recoding& recoding) {
   return info;
 }
 
-Status read_recoded(WeightSource& source, const RecodedMatrix& matrix, const Weight& plain) {
+Status read_recoded(WeightSource& source, const RecodedMatrix& matrix, const Weight& plain,
+                    ThreadPool* pool) {
   if (is_plain_float(matrix.found.format) && !matrix.recoding.empty())
-    return read_floats(source, matrix, plain);
+    return read_floats(source, matrix, plain, pool);
   if (!matrix.recoding.rows.empty()) return read_quantized(source, matrix, plain);
   return source.read(matrix.module, plain);
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/threads.h"
 #include "weights/weight_source.h"
 
 namespace slip {
@@ -27,12 +28,14 @@ struct Recoding {
 WeightInfo recoded_info(const WeightInfo& found, const Recoding& recoding);
 
 // Fills a plain weight of recoded_info(). Holds few rows of a 16- or 32-bit original at a time,
-// and the whole of a quantized one. Called from several threads at once.
+// and the whole of a quantized one. Called from several threads at once, or with a pool whose
+// threads share the rows of an original that is not quantized.
 struct RecodedMatrix {
   const std::string& module;
   const WeightInfo& found;  // as describe() said
   const Recoding& recoding;
 };
-Status read_recoded(WeightSource& source, const RecodedMatrix& matrix, const Weight& plain);
+Status read_recoded(WeightSource& source, const RecodedMatrix& matrix, const Weight& plain,
+                    ThreadPool* pool = nullptr);
 
 }  // namespace slip

@@ -1,10 +1,11 @@
 #include "weights/weight_table.h"
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
 #include <mutex>
 #include <optional>
+
+#include "weights/first_failure.h"
 
 namespace slip {
 namespace {
@@ -110,7 +111,7 @@ Status WeightTable::load_vector(const Vector& vector, WeightSource& source, Memo
 }
 
 Status WeightTable::load_linear(const Linear& linear, WeightSource& source, Ops& ops,
-                                const Buffer& storage, Buffer& scratch) const {
+                                const Buffer& storage, Buffer& scratch, ThreadPool* pool) const {
   const MadeLinear& made = linear.made;
   const std::span<std::byte> place = storage.bytes().subspan(linear.offset, linear.bytes);
   if (const std::optional<uint64_t> seed = source.noise_seed(made.module);
@@ -119,10 +120,14 @@ Status WeightTable::load_linear(const Linear& linear, WeightSource& source, Ops&
   if (scratch.size() < plain_bytes(linear.info))
     scratch = Buffer(host_memory(), plain_bytes(linear.info));
   const Weight plain = plain_weight(linear.info, scratch.data());
-  SLIP_TRY_STATUS(read_recoded(source, {made.module, linear.found, made.recoding}, plain));
+  SLIP_TRY_STATUS(read_recoded(source, {made.module, linear.found, made.recoding}, plain, pool));
   *linear.into = ops.pack(plain, place);
   if (scratch.size() > kKeptScratch) scratch = Buffer();
   return {};
+}
+
+bool WeightTable::is_shared_by_threads(const Linear& linear) {
+  return linear.bytes > kKeptScratch && !linear.made.recoding.empty();
 }
 
 // As they lie on the disk, but the few large ones first, each at the beginning of another thread's
@@ -132,6 +137,7 @@ std::vector<const WeightTable::Linear*> WeightTable::reading_order(const WeightS
   std::vector<std::pair<uint64_t, const Linear*>> small;
   std::vector<const Linear*> large;
   for (const Linear& linear : linears_) {
+    if (is_shared_by_threads(linear)) continue;
     if (linear.bytes > kKeptScratch)
       large.push_back(&linear);
     else
@@ -141,7 +147,7 @@ std::vector<const WeightTable::Linear*> WeightTable::reading_order(const WeightS
                            [](const Linear* linear) { return linear->bytes; });
   std::ranges::stable_sort(small, {}, [](const auto& placed) { return placed.first; });
 
-  std::vector<const Linear*> order(linears_.size(), nullptr);
+  std::vector<const Linear*> order(large.size() + small.size(), nullptr);
   for (size_t i = 0; i < large.size(); ++i) {
     auto at = size_t(ThreadPool::first_item(int64_t(order.size()), int(i) % threads, threads));
     while (order[at]) at = (at + 1) % order.size();
@@ -165,28 +171,31 @@ Result<Buffer> WeightTable::load(WeightSource& source, Ops& ops, ThreadPool& poo
     SLIP_TRY(*table.into, open_row_table(source, table.module, table.rows, table.columns));
   }
 
-  std::mutex mutex;  // guards `failure`, `done` and the progress callback
-  std::optional<Error> failure;
-  std::atomic<bool> failed{false};
+  std::mutex mutex;  // guards `done` and the progress callback
   uint64_t done = total_bytes_;
   for (const Linear& linear : linears_) done -= aligned(linear.bytes);
-  const std::vector<const Linear*> order = reading_order(source, pool.threads());
-  std::vector<Buffer> scratch(size_t(pool.threads()));
-  pool.run(int64_t(order.size()), [&](int64_t item, int thread) {
-    if (failed.load(std::memory_order_relaxed)) return;
-    const Linear& linear = *order[size_t(item)];
-    Status status = load_linear(linear, source, ops, storage, scratch[size_t(thread)]);
-    if (!status.ok()) {
-      const std::lock_guard lock(mutex);
-      failure = std::move(status).failure();
-      failed.store(true);
-      return;
-    }
+  const auto count = [&](const Linear& linear) {
     const std::lock_guard lock(mutex);
     done += aligned(linear.bytes);
     if (progress) progress(done, total_bytes_);
+  };
+  // What one thread would take longer to round than all others need for the rest.
+  for (const Linear& linear : linears_) {
+    if (!is_shared_by_threads(linear)) continue;
+    Buffer scratch;
+    SLIP_TRY_STATUS(load_linear(linear, source, ops, storage, scratch, &pool));
+    count(linear);
+  }
+  const std::vector<const Linear*> order = reading_order(source, pool.threads());
+  std::vector<Buffer> scratch(size_t(pool.threads()));
+  FirstFailure failure;
+  pool.run(int64_t(order.size()), [&](int64_t item, int thread) {
+    if (failure.any()) return;
+    const Linear& linear = *order[size_t(item)];
+    if (failure.keep(load_linear(linear, source, ops, storage, scratch[size_t(thread)], nullptr)))
+      count(linear);
   });
-  if (failure) return *failure;
+  SLIP_TRY_STATUS(failure.take());
   return storage;
 }
 

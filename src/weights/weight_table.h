@@ -88,9 +88,12 @@ class WeightTable {
     RowTable* into;
   };
 
+  // Whether all threads make it together, rather than one of them, beside others.
+  static bool is_shared_by_threads(const Linear& linear);
   std::vector<const Linear*> reading_order(const WeightSource& source, int threads) const;
+  // `pool`: null for what one thread makes.
   Status load_linear(const Linear& linear, WeightSource& source, Ops& ops, const Buffer& storage,
-                     Buffer& scratch) const;
+                     Buffer& scratch, ThreadPool* pool) const;
   Status load_vector(const Vector& vector, WeightSource& source, Memory& memory,
                      const Buffer& storage) const;
 

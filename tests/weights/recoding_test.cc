@@ -35,10 +35,10 @@ struct Plain {
 // Shape of the module that the tests read: more rows than are read at once, and not a multiple.
 constexpr int64_t kOut = 300, kIn = 160;
 
-Result<Plain> recode(WeightSource& source, const Recoding& recoding) {
+Result<Plain> recode(WeightSource& source, const Recoding& recoding, ThreadPool* pool = nullptr) {
   SLIP_TRY(const WeightInfo found, source.describe("m", kOut, kIn));
   Plain plain(recoded_info(found, recoding));
-  SLIP_TRY_STATUS(read_recoded(source, {"m", found, recoding}, plain.weight));
+  SLIP_TRY_STATUS(read_recoded(source, {"m", found, recoding}, plain.weight, pool));
   return plain;
 }
 
@@ -160,6 +160,29 @@ TEST(Recoding, ReadsFusedExpertsAndSaysWhichWeightIsNotANumber) {
   CheckpointSource bad_source(bad_checkpoint, {});
   expect_error(read_recoded(bad_source, {module, found, int8}, plain.weight),
                {module, "int8", "row 299", "inf"});
+}
+
+TEST(Recoding, ThreadsThatShareAMatrixMakeTheSame) {
+  ThreadPool pool(3);
+  const std::vector<int32_t> rows = {299, 5, 6, 7, 0, 150};
+  for (const WeightFormat format : kFloats) {
+    SyntheticSource source = source_of(format);
+    for (const Recoding& recoding :
+         {Recoding{.format = WeightFormat::int8_row}, Recoding{.format = WeightFormat::fp8_block},
+          Recoding{.format = WeightFormat::int4_group}, Recoding{.rows = rows},
+          Recoding{.format = WeightFormat::int8_row, .rows = rows}}) {
+      const Plain alone = recode(source, recoding).value();
+      EXPECT_EQ(recode(source, recoding, &pool).value().bytes(), alone.bytes()) << name_of(format);
+    }
+  }
+  std::vector<float> values = small_numbers(kOut * kIn);
+  values[size_t(299 * kIn)] = INFINITY;
+  WrittenCheckpoint bad;
+  bad.add("m.weight", StoredType::bf16, {kOut, kIn}, to_bf16(values));
+  const Checkpoint checkpoint = bad.open();
+  CheckpointSource source(checkpoint, {});
+  expect_error(recode(source, {.format = WeightFormat::int8_row}, &pool),
+               {"int8", "row 299", "inf"});
 }
 
 TEST(WeightTable, MakesFormatsAndRowsAndPlansThem) {
