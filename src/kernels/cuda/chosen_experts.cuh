@@ -22,10 +22,9 @@ struct ChosenExperts {
   int32_t pairs[kMostPairs];  // by expert
   int32_t count;              // of experts, where there are several rows
 
-  // Warps of a block that choose() keeps from other work.
-  template <bool kOneRow>
+  // Warps of a block that choose() keeps from other work, of several rows.
   __device__ static int choosing_warps(const ExpertsStep& step) {
-    return step.logits && by_warp<kOneRow>(step) ? (kOneRow ? 1 : step.rows) : 1;
+    return step.logits && by_warp(step) ? step.rows : 1;
   }
 
   // Finds who chose what, of experts that have been chosen. The whole block, of at least as many
@@ -33,9 +32,10 @@ struct ChosenExperts {
   template <bool kOneRow>
   __device__ __forceinline__ void find(const ExpertsStep& step) {
     const int pair = int(threadIdx.x), all = step.rows * step.top_k;
-    if (by_warp<kOneRow>(step)) {
-      if (pair < kWarp) sort_in_warp<kOneRow>(pair < all ? id_of(step, pair) : -1, all);
-      return;
+    if (kOneRow || by_warp(step)) {
+      if (pair >= kWarp) return;
+      const int32_t id = pair < all ? id_of(step, pair) : -1;
+      return kOneRow ? put_only(id, all) : sort_in_warp(id, all);
     }
     if (pair < all) ids[pair] = id_of(step, pair);
     __syncthreads();
@@ -49,44 +49,45 @@ struct ChosenExperts {
   __device__ __forceinline__ void choose(const ExpertsStep& step, bool leave) {
     const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
     const int rows = kOneRow ? 1 : step.rows, all = rows * step.top_k;
-    int32_t chosen = -1;
     if (warp < rows) {
       const Choice<kChosenPerLane> choice(step.logits + warp * step.experts, step.experts,
                                           step.top_k, true);
-      chosen = lane < step.top_k ? choice.expert : -1;
       const int pair = warp * step.top_k + lane;
-      if (!kOneRow && lane < step.top_k) ids[pair] = chosen;
+      if constexpr (kOneRow)
+        put_only(choice.expert, all);
+      else if (lane < step.top_k)
+        ids[pair] = choice.expert;
       if (leave) [[unlikely]] {  // one block
         const float weight = choice.weight(step.top_k, step.scales);
         if (lane < step.top_k) {
-          step.ids[pair] = chosen;
+          step.ids[pair] = choice.expert;
           step.weights[pair] = weight;
         }
         __threadfence();
+        __syncwarp();
+        if constexpr (kOneRow) let_next_begin();
       }
     }
-    if (by_warp<kOneRow>(step)) {
-      if (warp >= rows) return;
-      if constexpr (!kOneRow)
-        asm volatile("bar.sync 1, %0;" ::"r"(rows * kWarp) : "memory");  // those that choose
-      else
-        __syncwarp();
+    if constexpr (kOneRow) return;
+    if (!by_warp(step)) {
+      __syncthreads();
+      if (leave) let_next_begin();
+      sort(all);
+      __syncthreads();
+    } else if (warp < rows) {
+      __syncwarp();
+      asm volatile("bar.sync 1, %0;" ::"r"(rows * kWarp) : "memory");  // those that choose
       if (warp > 0) return;
       if (leave) let_next_begin();
-      return sort_in_warp<kOneRow>(kOneRow ? chosen : lane < all ? ids[lane] : -1, all);
+      sort_in_warp(lane < all ? ids[lane] : -1, all);
     }
-    __syncthreads();
-    if (leave) let_next_begin();
-    sort(all);
-    __syncthreads();
   }
 
  private:
   // Whether a single warp can tell who chose what.
-  template <bool kOneRow>
   __device__ static bool by_warp(const ExpertsStep& step) {
     constexpr int kMostRows = 8;  // and others have something else to do
-    return kOneRow || (step.rows * step.top_k <= kWarp && step.rows <= kMostRows);
+    return step.rows * step.top_k <= kWarp && step.rows <= kMostRows;
   }
 
   // From the second-level cache: a kernel that began early may have another value in the first.
@@ -94,31 +95,35 @@ struct ChosenExperts {
     return __ldcg(step.ids + pair);
   }
 
-  // Pairs of a warp, one per lane, for itself; others need a barrier.
-  template <bool kOneRow>
+  // What follows is for the warp itself; others need a barrier.
+
+  // A row's experts, which are all different, one per lane.
+  __device__ __forceinline__ void put_only(int32_t id, int all) {
+    const int lane = int(threadIdx.x) % kWarp;
+    if (lane < all) {
+      experts[lane] = {id, lane, 1};
+      pairs[lane] = lane;
+    }
+    __syncwarp();
+  }
+
+  // Pairs of several rows, one per lane.
   __device__ __forceinline__ void sort_in_warp(int32_t id, int all) {
     const int lane = int(threadIdx.x) % kWarp;
-    if constexpr (kOneRow) {  // a row's experts are all different
-      if (lane < all) {
-        experts[lane] = {id, lane, 1};
-        pairs[lane] = lane;
-      }
-    } else {
-      const uint32_t same = __match_any_sync(~0u, id), before = (1u << lane) - 1;
-      const int leader = __ffs(int(same)) - 1, users = __popc(same);
-      const bool first = lane < all && leader == lane;
-      const uint32_t firsts = __ballot_sync(~0u, first);
-      int begin = first ? users : 0;  // of pairs, up to and with this lane's
+    const uint32_t same = __match_any_sync(~0u, id), before = (1u << lane) - 1;
+    const int leader = __ffs(int(same)) - 1, users = __popc(same);
+    const bool first = lane < all && leader == lane;
+    const uint32_t firsts = __ballot_sync(~0u, first);
+    int begin = first ? users : 0;  // of pairs, up to and with this lane's
 #pragma unroll
-      for (int distance = 1; distance < kWarp; distance *= 2) {
-        const int more = __shfl_up_sync(~0u, begin, distance);
-        if (lane >= distance) begin += more;
-      }
-      const int own = __shfl_sync(~0u, begin - users, leader);
-      if (first) experts[__popc(firsts & before)] = {id, own, users};
-      if (lane < all) pairs[own + __popc(same & before)] = lane;
-      if (lane == 0) count = __popc(firsts);
+    for (int distance = 1; distance < kWarp; distance *= 2) {
+      const int more = __shfl_up_sync(~0u, begin, distance);
+      if (lane >= distance) begin += more;
     }
+    const int own = __shfl_sync(~0u, begin - users, leader);
+    if (first) experts[__popc(firsts & before)] = {id, own, users};
+    if (lane < all) pairs[own + __popc(same & before)] = lane;
+    if (lane == 0) count = __popc(firsts);
     __syncwarp();
   }
 

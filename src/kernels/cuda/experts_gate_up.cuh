@@ -107,13 +107,15 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
     const int tiles = (width + kTileOut - 1) / kTileOut;
     return is_shared ? tiles : tiles * (kOneRow ? step.top_k : chosen.count);
   };
-  // One warp finds the tiles, while the others round, those excepted that choose.
-  if (const int choosing = is_shared ? 1 : ChosenExperts::choosing_warps<kOneRow>(step);
-      warp >= choosing) {
+  // One warp finds the tiles, while the others round, those excepted that choose. Of one row, what
+  // the first warp runs through comes first: it is waited for longest.
+  const auto round_inputs = [&](int choosing) {
+    if (warp < choosing) return;
     auto* raw = reinterpret_cast<float4*>(values) + warp * kGateUpAtOnce * kWarp;
     inputs.template round<kGateUpAtOnce, kOneRow ? 1 : kGateUpAtOnce>(
         step.rows, warp - choosing, kWalkWarps - choosing, raw, [] {});
-  }
+  };
+  if constexpr (!kOneRow) round_inputs(is_shared ? 1 : ChosenExperts::choosing_warps(step));
 #pragma unroll 1
   for (int done = 0;;) {
     if (warp == 0) {
@@ -144,6 +146,8 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
       }
       const uint32_t slots = __ballot_sync(~0u, fits);
       if (lane == 0) batch.count = __popc(slots);
+    } else if (kOneRow && done == 0) {
+      round_inputs(1);
     }
     __syncthreads();
     const int count = batch.count;
@@ -230,14 +234,15 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
     chosen.find<kOneRow>(step);
     if constexpr (!kOneRow) __syncthreads();
   }
-  constexpr bool kAlike = kExpertsKind == kSharedKind;
-  const auto run = kAlike ? gate_up<kOneRow, kExpertsKind, Whose::either>
-                          : gate_up<kOneRow, kExpertsKind, Whose::experts>;
-  if (!kAlike && part.is_shared) [[unlikely]]  // most blocks have others
+  if constexpr (kExpertsKind == kSharedKind)
+    gate_up<kOneRow, kExpertsKind, Whose::either>(step, shares, part, chosen, memory, batch,
+                                                  activations);
+  else if (part.is_shared) [[unlikely]]  // most blocks have others
     gate_up<kOneRow, kSharedKind, Whose::shared>(step, shares, part, chosen, memory, batch,
                                                  activations);
   else
-    run(step, shares, part, chosen, memory, batch, activations);
+    gate_up<kOneRow, kExpertsKind, Whose::experts>(step, shares, part, chosen, memory, batch,
+                                                   activations);
 }
 
 }  // namespace slip
