@@ -304,7 +304,7 @@ void OpsTest::SetUp() {
   ops_->reserve({.rows = 256,
                  .widest_input = 4096,
                  .top_k = 16,
-                 .experts = 256,
+                 .experts = 260,
                  .expert_width = 512,
                  .hidden = 1024,
                  .q_heads = 32,
