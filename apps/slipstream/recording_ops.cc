@@ -104,6 +104,13 @@ void RecordingOps::gated_delta_net(const GatedDeltaNetArgs& args) {
   run(&Ops::gated_delta_net, args, "gated_delta_net " + describe(args.weight),
       bytes_of(args.state, args.spans) + bytes_of(args.weight));
 }
+
+void RecordingOps::routed_experts(const RoutedExpertsArgs& args) {
+  if (memory().on_host()) return Ops::routed_experts(args);
+  const ExpertsArgs& experts = args.experts;
+  run(&Ops::routed_experts, args, "routed_experts " + describe(experts.experts[0].gate),
+      bytes_of(experts));
+}
 // NOLINTEND(bugprone-parent-virtual-call)
 
 void RecordingOps::attention(const AttentionArgs& args) {
@@ -148,13 +155,6 @@ void RecordingOps::record_outputs(std::string label, std::span<const LinearOutpu
 
 void RecordingOps::experts(const ExpertsArgs& args) {
   run(&Ops::experts, args, "experts " + describe(args.experts[0].gate), bytes_of(args));
-}
-
-void RecordingOps::routed_experts(const RoutedExpertsArgs& args) {
-  if (memory().on_host()) return Ops::routed_experts(args);
-  const ExpertsArgs& experts = args.experts;
-  run(&Ops::routed_experts, args, "routed_experts " + describe(experts.experts[0].gate),
-      bytes_of(experts));
 }
 
 void RecordingOps::cluster_head(const ClusterHeadArgs& args) {

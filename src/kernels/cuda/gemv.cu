@@ -188,7 +188,6 @@ __device__ __forceinline__ void finish_tiles(const FewRows& work, int first, int
 
 constexpr int kDeclaredBytes = 3072;  // of shared memory, in the kernel itself
 constexpr int kMostNormSlabs = 4;
-constexpr int kMostFloatNormSlabs = 4;
 static_assert(kMostNormedSlabs == kMostNormSlabs * kRoundWarps);
 
 // kNormSlabs: of a row that is to be normed, a warp has at most so many; or one of these.
@@ -292,55 +291,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
-// A block per row and pair of outputs.
-template <class Row, bool kQuads>
-__global__ void __launch_bounds__(kFloatThreads)
-    floats_kernel(const __grid_constant__ LinearInput input,
-                  const __grid_constant__ LinearJobs jobs, bool add) {
-  let_next_begin();
-  constexpr int kSlabs = 4;
-  __shared__ FloatPartials partials;
-  using Pair = FloatPair<Row, kFloatWarps, kSlabs>;
-  Pair pair(jobs, int(blockIdx.x), int(input.in));
-  typename Pair::Sums sums;
-  wait_for_inputs();
-  const float* x = input.x + blockIdx.y * input.in;
-#pragma unroll 1
-  for (int begin = 0;;) {
-    float4 quads[kSlabs];
-#pragma unroll
-    for (int i = 0; i < kSlabs; ++i)
-      quads[i] = load_quad<kQuads>(x, pair.column(begin, i), input.in);
-    pair.add(quads, sums);
-    begin += pair.kStride;
-    if (begin * kFloatSlab >= input.in) break;
-    pair.ask(begin);
-  }
-  pair.put(sums, partials);
-  __syncthreads();
-  pair.finish(partials, int(threadIdx.x), blockIdx.y, add);
-}
-
-// The same of rows that are to be normed.
-template <int kNormSlabs>
-__global__ void __launch_bounds__(kFloatThreads)
-    normed_floats_kernel(const __grid_constant__ LinearInput input,
-                         const __grid_constant__ LinearNorm norm,
-                         const __grid_constant__ LinearJobs jobs) {
-  let_next_begin();
-  __shared__ float squares[kNormSlabs * kFloatWarps];
-  __shared__ FloatPartials partials;
-  using Pair = FloatPair<Bf16Row, kFloatWarps, kNormSlabs>;
-  const Pair pair(jobs, int(blockIdx.x), int(input.in));
-  typename Pair::Sums sums;
-  const int row = int(blockIdx.y);
-  const NormedRow<kFloatWarps, kNormSlabs> normed(input, row, norm, squares, [] {});
-  pair.add(normed.x, sums);
-  pair.put(sums, partials);
-  __syncthreads();
-  pair.finish(partials, int(threadIdx.x), row, false);
-}
-
 using FewRowsKernel = void (*)(FewRows);
 
 // Int4 for up to so many rows.
@@ -381,38 +331,6 @@ FewRowsKernel norming_kernel_for(int slabs, bool int4, bool short_rings) {
   return slabs <= kRoundWarps       ? norming_kernel_for<1>(int4, short_rings)
          : slabs <= 2 * kRoundWarps ? norming_kernel_for<2>(int4, short_rings)
                                     : norming_kernel_for<kMostNormSlabs>(int4, short_rings);
-}
-
-template <class Row>
-void launch_floats_of(const Launcher& launcher, const LinearInput& input, const LinearJobs& floats,
-                      bool add) {
-  const auto kernel = input.quads ? floats_kernel<Row, true> : floats_kernel<Row, false>;
-  launch(launcher, dim3(unsigned(floats.units), unsigned(input.rows)), kFloatThreads, 0, kernel,
-         input, floats, add);
-}
-
-LinearJobs of_format(const LinearJobs& jobs, WeightFormat format) {
-  LinearJobs some;
-  for (int i = 0; i < jobs.count; ++i) {
-    const LinearJob& job = jobs.list[i];
-    if (job.weight.format == format)
-      some.add(job.weight, job.out, job.end - (i == 0 ? 0 : jobs.list[i - 1].end));
-  }
-  return some;
-}
-
-bool all_bf16(const LinearJobs& floats) {
-  return of_format(floats, WeightFormat::bf16).count == floats.count;
-}
-
-void launch_floats(const Launcher& launcher, const LinearInput& input, const LinearJobs& floats,
-                   bool add) {
-  if (const LinearJobs some = of_format(floats, WeightFormat::bf16); some.count > 0)
-    launch_floats_of<Bf16Row>(launcher, input, some, add);
-  if (const LinearJobs some = of_format(floats, WeightFormat::f16); some.count > 0)
-    launch_floats_of<F16Row>(launcher, input, some, add);
-  if (const LinearJobs some = of_format(floats, WeightFormat::f32); some.count > 0)
-    launch_floats_of<F32Row>(launcher, input, some, add);
 }
 
 // How a launch shares the memory of a multiprocessor. One block each, and never two: the rings are
@@ -487,7 +405,7 @@ void launch_few_rows(const Launcher& launcher, const LinearInput& input, const L
   if (beside) return;
   LinearInput behind = input;
   if (norm) behind.x = norm.out;
-  launch_floats(launcher, behind, floats, add);
+  floats_few_rows(launcher, behind, floats, add);
 }
 
 bool takes_integers(const DeviceWeight& weight) {
@@ -511,21 +429,6 @@ size_t linear_rounded_bytes(int64_t rows, int64_t in) {
   return (bytes + 15) / 16 * 16;
 }
 
-bool norms_floats(const LinearInput& input, const LinearJobs& floats) {
-  return floats.count > 0 && input.rows <= kFewLinearRows && input.quads &&
-         input.in <= kMostFloatNormSlabs * kFloatWarps * kNormSlab && all_bf16(floats);
-}
-
-void norm_into_floats(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
-                      const LinearJobs& floats) {
-  const int64_t slabs = slab_count(input.in);
-  const auto kernel = slabs <= 2 * kFloatWarps   ? normed_floats_kernel<2>
-                      : slabs <= 3 * kFloatWarps ? normed_floats_kernel<3>
-                                                 : normed_floats_kernel<kMostFloatNormSlabs>;
-  launch(launcher, dim3(unsigned(floats.units), unsigned(input.rows)), kFloatThreads, 0, kernel,
-         input, norm, floats);
-}
-
 void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
                      const LinearJobs& slabs, const LinearJobs& floats, bool add) {
   // Those whose activations become integers go by themselves.
@@ -539,7 +442,7 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
   if (others.count > 0)
     launch_few_rows(launcher, input, norm, others, int4.count > 0 ? LinearJobs{} : floats, false,
                     add);
-  if (slabs.count == 0) launch_floats(launcher, input, floats, add);
+  if (slabs.count == 0) floats_few_rows(launcher, input, floats, add);
 }
 
 }  // namespace slip

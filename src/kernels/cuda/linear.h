@@ -58,7 +58,12 @@ struct LinearJobs {
   }
 };
 
-// Weights that are all floats and whose rows are normed on their way in; whether that can be.
+// Weights that are all floats, up to kFewLinearRows rows. out (+)= W x.
+void floats_few_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& floats,
+                     bool add);
+bool all_bf16(const LinearJobs& floats);
+
+// The same, of rows that are normed on their way in; whether that can be.
 bool norms_floats(const LinearInput& input, const LinearJobs& floats);
 void norm_into_floats(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
                       const LinearJobs& floats);

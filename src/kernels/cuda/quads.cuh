@@ -45,7 +45,7 @@ __device__ __forceinline__ void prefetch_line(const void* p) {
 
 // Brings the line at `p`, which is not written any more, to the first-level cache. Nobody waits.
 __device__ __forceinline__ void bring_line(const float* p) {
-  float unused;
+  [[maybe_unused]] float unused;
   asm volatile("ld.global.ca.f32 %0, [%1];" : "=f"(unused) : "l"(p));
 }
 
