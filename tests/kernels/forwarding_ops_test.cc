@@ -77,23 +77,16 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
   ops.join({});
   ops.linears({});
   ops.gated_mlp({.x = {}, .mlp = mlp, .scratch = {}, .out = {}});
-  ops.experts({.x = {},
-               .ids = {},
-               .weights = {},
-               .experts = {},
-               .shared = mlp,
-               .shared_gate = {},
-               .scratch = {},
-               .out = {}});
-  ops.routed_experts({.logits = {},
-                      .experts = {.x = {},
-                                  .ids = {},
-                                  .weights = {},
-                                  .experts = {},
-                                  .shared = mlp,
-                                  .shared_gate = {},
-                                  .scratch = {},
-                                  .out = {}}});
+  const ExpertsArgs experts{.x = {},
+                            .ids = {},
+                            .weights = {},
+                            .experts = {},
+                            .shared = mlp,
+                            .shared_gate = {},
+                            .scratch = {},
+                            .out = {}};
+  ops.experts(experts);
+  ops.routed_experts({.logits = {}, .experts = experts});
   ops.cluster_head({});
   ops.norm_linears({});
   ops.gated_delta_net({});

@@ -8,7 +8,7 @@ namespace slip {
 
 // Keys have the order of logits; both zeros are the same. Not a number comes last: experts are
 // distinct whatever the logits are.
-constexpr uint32_t kTaken = 0;
+inline constexpr uint32_t kTaken = 0;
 __device__ __forceinline__ uint32_t key_of(float logit) {
   if (isnan(logit)) return kTaken + 1;
   const uint32_t bits = __float_as_uint(logit + 0.0f);
