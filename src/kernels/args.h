@@ -49,9 +49,9 @@ struct RmsNormArgs {
 
 // out = W x, or out += W x
 struct LinearArgs {
-  View x;                // [rows, in]
-  const Weight& weight;  // [out, in]
-  View out;              // [rows, out]
+  View x;         // [rows, in]
+  Weight weight;  // [out, in]
+  View out;       // [rows, out]
   bool add = false;
 };
 
