@@ -89,6 +89,7 @@ class BenchOps : public Verb {
     } else {
       SLIP_TRY_STATUS(session.feed(all.last(size_t(rows))));
     }
+    recorder.stop();
 
     std::vector<Kind> kinds;
     for (const RecordedCall& call : recorder.calls()) {

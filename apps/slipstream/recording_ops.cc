@@ -35,9 +35,9 @@ uint64_t bytes_of(const View& states, std::span<const Span> spans) {
 
 void RecordingOps::run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) {
   if (!recording_) return backend().run_step(key, spans, body);
+  calls_.clear();
   spans_.assign(spans.begin(), spans.end());
   body();
-  recording_ = false;
 }
 
 // Operations with spans are run again with those of whoever runs them.

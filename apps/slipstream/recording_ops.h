@@ -20,11 +20,10 @@ class RecordingOps : public ForwardingOps {
  public:
   using ForwardingOps::ForwardingOps;
 
-  // Remembers the calls of the next pass. Everything they refer to must stay where it is.
-  void start() {
-    calls_.clear();
-    recording_ = true;
-  }
+  // Remembers the calls of the last pass before stop(). Everything they refer to must stay where it
+  // is.
+  void start() { recording_ = true; }
+  void stop() { recording_ = false; }
   const std::vector<RecordedCall>& calls() const { return calls_; }
   std::span<const Span> spans() const { return spans_; }
 

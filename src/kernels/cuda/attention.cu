@@ -2,7 +2,7 @@
 #include <numbers>
 
 #include "kernels/cuda/attention.h"
-#include "kernels/cuda/attention_sources.cuh"
+#include "kernels/cuda/attention_work.cuh"
 #include "kernels/cuda/cuda_ops_impl.h"
 #include "kernels/cuda/kv_codes.cuh"
 #include "kernels/cuda/rope.cuh"
@@ -171,8 +171,17 @@ TileParams tile_params(const AttentionArgs& args, const DeviceSpan* spans) {
 
 int64_t split_rows(const Span& span) { return span.rows <= kSplitRows ? span.rows : 0; }
 
-unsigned tile_count(int64_t queries, int tiles) {
-  return unsigned((queries + tiles * kTileQueries - 1) / (tiles * kTileQueries));
+unsigned ceil_div(int64_t a, int64_t b) { return unsigned((a + b - 1) / b); }
+
+// How many of a kv head's queries a block takes, if each is needed `ranges` times. While there are
+// multiprocessors that would have nothing to do, few: a warp prepares and adds up its queries one
+// after the other.
+int queries_per_block(int64_t queries, int64_t ranges, int multiprocessors) {
+  int count = kTileWarps;
+  while (count < queries && count < 2 * kTileQueries &&
+         ceil_div(queries, count) * ranges > multiprocessors)
+    count *= 2;
+  return count;
 }
 
 }  // namespace
@@ -205,7 +214,8 @@ void CudaOps::attention(const AttentionArgs& args) {
                 .signs = sign_bits(KvSide::values)};
 
   if (most_whole > 0) {
-    const dim3 grid(tile_count(most_whole * params.group, kWholeTiles), 1,
+    params.block_queries = kWholeTiles * kTileQueries;
+    const dim3 grid(ceil_div(most_whole * params.group, params.block_queries), 1,
                     unsigned(span_count) * kv_heads);
     launch(launcher_, grid, kTileThreads, 0, whole_kernel, params);
     const int64_t warps = rows * params.q_heads;
@@ -215,9 +225,8 @@ void CudaOps::attention(const AttentionArgs& args) {
   }
   if (most_split == 0) return;
 
-  const int tiles = most_split * params.group <= kTileQueries ? 1 : 2;
-  const TileKernel split_kernel = tile_kernel(args.kv, dims, tiles);
   const int64_t segments = Segments::count(context_to_cover(args.spans));
+  const int64_t queries = most_split * params.group;
   const bool few_segments = segments <= kCombineThreads / (head_dim / 4);
   for (size_t first = 0, end = 0; first < span_count; first = end) {
     // Scratch is for kSplitRows rows: so many spans at a time.
@@ -231,11 +240,13 @@ void CudaOps::attention(const AttentionArgs& args) {
                        .sums = reinterpret_cast<float*>(memory)};
     params.segments = int32_t(segments);
     params.first_span = finish.first_span = int32_t(first);
-    const dim3 grid(tile_count(most_split * params.group, tiles), unsigned(segments),
-                    unsigned(end - first) * kv_heads);
+    const auto heads = unsigned(end - first) * kv_heads;
+    params.block_queries = queries_per_block(queries, segments * heads, launcher_.multiprocessors);
+    const dim3 grid(ceil_div(queries, params.block_queries), unsigned(segments), heads);
+    const int tiles = params.block_queries <= kTileQueries ? 1 : 2;
     const bool at_once = few_segments && grid.x * grid.z <= kCounters;
     params.counters = at_once ? counters() : nullptr;
-    launch(launcher_, grid, kTileThreads, 0, split_kernel, params);
+    launch(launcher_, grid, kTileThreads, 0, tile_kernel(args.kv, dims, tiles), params);
     if (at_once) continue;
     launch(launcher_, dim3(unsigned(group_rows), unsigned(params.q_heads)), kCombineThreads,
            size_t(segments) * sizeof(float), combine_kernel, finish, params.partials,

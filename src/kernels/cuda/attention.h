@@ -105,12 +105,13 @@ struct TileParams {
 
   int32_t first_span;  // of this launch
   int32_t q_heads, kv_heads;
-  int32_t group;       // q_heads / kv_heads
-  int32_t segments;    // 0: one block sees all positions and writes to `out`
-  int32_t ring_pages;  // plain caches: 0, or pages of each sequence's ring
-  int64_t window;      // plain caches: positions that a row sees; 0: all before it
-  float score_factor;  // log2(e) * scale, and what stored keys are short of
-  float value_factor;  // what stored values are short of
+  int32_t group;          // q_heads / kv_heads
+  int32_t block_queries;  // of a kv head that a block takes
+  int32_t segments;       // 0: one block sees all positions and writes to `out`
+  int32_t ring_pages;     // plain caches: 0, or pages of each sequence's ring
+  int64_t window;         // plain caches: positions that a row sees; 0: all before it
+  float score_factor;     // log2(e) * scale, and what stored keys are short of
+  float value_factor;     // what stored values are short of
   Partials partials;
   uint32_t* counters;  // of blocks that share queries; null: a second launch adds up segments
 };

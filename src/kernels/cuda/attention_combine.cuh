@@ -40,15 +40,14 @@ __device__ __forceinline__ void add_segments(const float* sums, int begin, int c
   }
 }
 
-template <int kDim, int kTiles, bool kCoded>
+template <int kDim, bool kCoded>
 __device__ __forceinline__ void combine_segments(const TileParams& p, const TileWork& work) {
-  constexpr int kQueries = kTiles * kTileQueries;
   constexpr int kShares = kCombineThreads / (kDim / 4);  // of combine_kernel: one per segment
   if (work.query_count <= 0 || work.span.rows > kSplitRows) return;  // another launch's
   const int lane = lane_id();
 #pragma unroll 1
   for (int query = warp_id(); query < work.query_count; query += kTileWarps) {
-    const int index = int(blockIdx.x) * kQueries + query, row = index / p.group;
+    const int index = int(blockIdx.x) * p.block_queries + query, row = index / p.group;
     const int head = work.kv_head * p.group + index % p.group;
     const int count = int(Segments::count(work.span.start + row + 1));
     const int64_t seen = p.window > 0 ? max(work.span.start + 1 - p.window, int64_t(0)) : 0;

@@ -56,6 +56,7 @@ class TileBlock {
       keys.load(key_page(work.begin), 0);
       if constexpr (kValuesAhead) values.load(value_page(work.begin), 0);
     }
+    if constexpr (Cache::kCoded && kTiles == 1) bring_uncoded();
     prepare_queries();
 #pragma unroll 1
     for (int64_t chunk = work.begin; chunk < end; chunk += kChunk) {
@@ -79,9 +80,7 @@ class TileBlock {
     }
     if constexpr (Cache::kCoded) {
 #pragma unroll 1
-      for (int64_t chunk = max(work.begin, work.rows_begin - work.rows_begin % kChunk);
-           chunk < work.end; chunk += kChunk)
-        run_uncoded(chunk);
+      for (int64_t chunk = first_uncoded(); chunk < work.end; chunk += kChunk) run_uncoded(chunk);
     } else if (!kAllPages && work.pages_end < work.end) {
       run_rows<typename Cache::Partial, 4, 4>(key_page(work.pages_end), value_page(work.pages_end),
                                               work.pages_end);
@@ -126,7 +125,7 @@ class TileBlock {
   }
 
  private:
-  __device__ static int first_query() { return int(blockIdx.x) * kQueries; }
+  __device__ int first_query() const { return int(blockIdx.x) * p_.block_queries; }
 
   __device__ __forceinline__ auto key_source() const {
     if constexpr (Cache::kCoded)
@@ -162,6 +161,31 @@ class TileBlock {
     return page<Values>(p_.values, p_.value_scales, chunk);
   }
 
+  // The page that the tile's first row lies in, if it is of this block.
+  __device__ __forceinline__ int64_t first_uncoded() const {
+    const TileWork& work = shared_.work;
+    return max(work.begin, work.rows_begin - work.rows_begin % kChunk);
+  }
+
+  // Where a chunk of the tail begins, on either side.
+  __device__ __forceinline__ int64_t tail_begin(int64_t chunk) const {
+    const DeviceKvTail tail(shared_.work.span, kChunk);
+    const int64_t slot = int64_t(shared_.work.span.state_slot) * p_.kv_heads + shared_.work.kv_head;
+    return (slot * 2 * kChunk + tail.beginning_place(chunk)) * kDim;
+  }
+
+  // Asks for the beginning of the tail, which is read last and piece by piece.
+  __device__ __forceinline__ void bring_uncoded() const {
+    constexpr int kLine = 128 / sizeof(uint16_t);
+    const int64_t chunk = first_uncoded(), at = tail_begin(chunk);
+    const int values = int(min(int64_t(kChunk), shared_.work.end - chunk)) * kDim;
+#pragma unroll 1
+    for (int i = int(threadIdx.x) * kLine; i < values; i += kTileThreads * kLine) {
+      bring_line(p_.key_tail + at + i);
+      bring_line(p_.value_tail + at + i);
+    }
+  }
+
   // The page that rows of this tile lie in, for those rows. Spans of few rows find all of it in the
   // tail. Others find the page that they start in there, and further ones among the rows of the
   // step.
@@ -176,9 +200,7 @@ class TileBlock {
         return;
       }
     }
-    const DeviceKvTail tail(shared_.work.span, kChunk);
-    const int64_t slot = int64_t(shared_.work.span.state_slot) * p_.kv_heads + shared_.work.kv_head;
-    const int64_t at = (slot * 2 * kChunk + tail.beginning_place(chunk)) * kDim;
+    const int64_t at = tail_begin(chunk);
     run_rows<Bf16Rows, kTiles == 1 ? 2 : 4, kTiles == 1 ? 2 : 4>(
         {p_.key_tail + at, kDim, valid}, {p_.value_tail + at, kDim, valid}, chunk);
   }
@@ -218,14 +240,13 @@ class TileBlock {
     constexpr int kPerLane = kDim / kWarp;
     bring_queries();
 #pragma unroll 1
-    for (int query = warp_id(); query < kQueries; query += kTileWarps) {
+    for (int query = warp_id(); query < shared_.work.query_count; query += kTileWarps) {
       float x[kPerLane];
-      const bool exists = query < shared_.work.query_count;
       const int row = (first_query() + query) / p_.group;
       const float* from = query_at(query);
       float largest = 0;
 #pragma unroll
-      for (int e = 0; e < kPerLane; ++e) x[e] = exists ? from[lane_id() + kWarp * e] : 0.0f;
+      for (int e = 0; e < kPerLane; ++e) x[e] = from[lane_id() + kWarp * e];
       if constexpr (Cache::kCoded) rotate_in_registers(x, p_.signs);
 #pragma unroll
       for (int e = 0; e < kPerLane; ++e) largest = fmaxf(largest, fabsf(x[e]));
@@ -455,7 +476,7 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
   __shared__ TileShared<Cache::kDim, kTiles> shared;
   let_next_begin();
   // Spans come from the host, before the step.
-  if (threadIdx.x == 0) shared.work.find(p, kTiles * kTileQueries, Cache::kCoded);
+  if (threadIdx.x == 0) shared.work.find(p, Cache::kCoded);
   __syncthreads();
   wait_for_inputs();
   if (shared.work.begin < shared.work.end) {
@@ -464,7 +485,7 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
     block.finish();
   }
   if (p.counters && finishes_last(p.counters))
-    combine_segments<Cache::kDim, kTiles, Cache::kCoded>(p, shared.work);
+    combine_segments<Cache::kDim, Cache::kCoded>(p, shared.work);
 }
 
 }  // namespace slip

@@ -23,12 +23,12 @@ struct TileWork {
   int32_t kv_head;
   int32_t partial_row;  // of the span's first row
 
-  __device__ void find(const TileParams& p, int queries, bool coded) {
+  __device__ void find(const TileParams& p, bool coded) {
     const int index = p.first_span + int(blockIdx.z) / p.kv_heads;
-    const int first_query = int(blockIdx.x) * queries;
+    const int first_query = int(blockIdx.x) * p.block_queries;
     span = p.spans[index];
     kv_head = int(blockIdx.z) % p.kv_heads;
-    query_count = min(queries, span.rows * p.group - first_query);
+    query_count = min(p.block_queries, span.rows * p.group - first_query);
     begin = end = 0;
     const bool split = p.segments > 0;
     if (query_count <= 0 || (span.rows <= kSplitRows) != split) return;  // another launch's

@@ -44,9 +44,9 @@ __device__ __forceinline__ void prefetch_line(const void* p) {
 }
 
 // Brings the line at `p`, which is not written any more, to the first-level cache. Nobody waits.
-__device__ __forceinline__ void bring_line(const float* p) {
-  [[maybe_unused]] float unused;
-  asm volatile("ld.global.ca.f32 %0, [%1];" : "=f"(unused) : "l"(p));
+__device__ __forceinline__ void bring_line(const void* p) {
+  [[maybe_unused]] uint32_t unused;
+  asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(unused) : "l"(p));
 }
 
 }  // namespace slip
