@@ -124,6 +124,19 @@ void RecordingOps::attention(const AttentionArgs& args) {
   run(&Ops::attention, args, "attention", bytes);
 }
 
+void RecordingOps::add_branch(const AddBranchArgs& args) {
+  if (recording_) {
+    const auto outputs =
+        std::make_shared<std::vector<NormOutput>>(args.outputs.begin(), args.outputs.end());
+    calls_.push_back({"add_branch", 0, [args, outputs](Ops& ops, std::span<const Span>) {
+                        AddBranchArgs again = args;
+                        again.outputs = *outputs;
+                        ops.add_branch(again);
+                      }});
+  }
+  backend().add_branch(args);
+}
+
 void RecordingOps::linears(const LinearsArgs& args) {
   record_outputs("linears", args.outputs, [x = args.x](Ops& ops, const auto& outputs) {
     ops.linears({.x = x, .outputs = outputs});

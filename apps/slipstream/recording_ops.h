@@ -43,6 +43,7 @@ class RecordingOps : public ForwardingOps {
   void attention(const AttentionArgs& args) override;
   void gate_heads(const GateHeadsArgs& args) override;
   void join(const JoinArgs& args) override;
+  void add_branch(const AddBranchArgs& args) override;
   void linears(const LinearsArgs& args) override;
   void gated_delta_net(const GatedDeltaNetArgs& args) override;
   void gate_heads_linear(const GateHeadsLinearArgs& args) override;

@@ -47,6 +47,27 @@ struct RmsNormArgs {
   float factor = 1;
 };
 
+// A branch joins the residual, which is then normed for those that read it next:
+//   residual = factor * (residual + norm(branch) * scale)
+//   out = factor * (norm(residual) * scale), for every output
+struct NormOutput {
+  View scale;  // [dim]
+  View out;    // [rows, dim]
+  float factor = 1;
+};
+struct AddBranchArgs {
+  View branch;    // [rows, dim]; scratch afterwards
+  View scale;     // [dim]
+  View residual;  // [rows, dim]
+  float eps;
+  float factor = 1;
+  // Two branches are normed each for itself and added before that:
+  // branch = norm(branch) * branch_scale + norm(beside) * beside_scale
+  View beside{};  // [rows, dim]; empty: one branch alone
+  View branch_scale{}, beside_scale{};
+  std::span<const NormOutput> outputs{};
+};
+
 // out = W x, or out += W x
 struct LinearArgs {
   View x;         // [rows, in]

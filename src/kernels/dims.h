@@ -161,6 +161,23 @@ inline Dims check_shapes(const RmsNormArgs& args) {
   return dims;
 }
 
+inline Dims check_shapes(const AddBranchArgs& args) {
+  Dims dims("add_branch");
+  dims.match("branch", args.branch.shape, {"rows", "dim"});
+  dims.match("scale", args.scale.shape, {"dim"});
+  dims.match("residual", args.residual.shape, {"rows", "dim"});
+  if (!args.beside.empty()) {
+    dims.match("beside", args.beside.shape, {"rows", "dim"});
+    dims.match("branch_scale", args.branch_scale.shape, {"dim"});
+    dims.match("beside_scale", args.beside_scale.shape, {"dim"});
+  }
+  for (const NormOutput& output : args.outputs) {
+    dims.match("output's scale", output.scale.shape, {"dim"});
+    dims.match("output", output.out.shape, {"rows", "dim"});
+  }
+  return dims;
+}
+
 inline Dims check_shapes(const LinearArgs& args) {
   Dims dims("linear");
   dims.match("x", args.x.shape, {"rows", "in"});

@@ -65,6 +65,9 @@ class ForwardingOps : public Ops {
   void peaks(const PeaksArgs& args) override { forward("peaks", &Ops::peaks, args); }
   void soft_cap(const SoftCapArgs& args) override { forward("soft_cap", &Ops::soft_cap, args); }
   void join(const JoinArgs& args) override { forward("join", &Ops::join, args); }
+  void add_branch(const AddBranchArgs& args) override {
+    forward("add_branch", &Ops::add_branch, args);
+  }
   void linears(const LinearsArgs& args) override { forward("linears", &Ops::linears, args); }
   void gated_delta_net(const GatedDeltaNetArgs& args) override {
     forward("gated_delta_net", &Ops::gated_delta_net, args);

@@ -50,6 +50,29 @@ void Ops::linears(const LinearsArgs& args) {
     linear({.x = args.x, .weight = output.weight, .out = output.out});
 }
 
+void Ops::add_branch(const AddBranchArgs& args) {
+  check_shapes(args);
+  const View& branch = args.branch;
+  const float eps = args.eps;
+  if (!args.beside.empty()) {
+    rms_norm({.x = branch, .scale = args.branch_scale, .out = branch, .eps = eps});
+    rms_norm(
+        {.x = args.beside, .scale = args.beside_scale, .out = branch, .eps = eps, .add = true});
+  }
+  rms_norm({.x = branch,
+            .scale = args.scale,
+            .out = args.residual,
+            .eps = eps,
+            .add = true,
+            .factor = args.factor});
+  for (const NormOutput& output : args.outputs)
+    rms_norm({.x = args.residual,
+              .scale = output.scale,
+              .out = output.out,
+              .eps = eps,
+              .factor = output.factor});
+}
+
 void Ops::norm_linears(const NormLinearsArgs& args) {
   rms_norm(args.norm);
   linears({.x = args.norm.out, .outputs = args.outputs});

@@ -104,6 +104,7 @@ class Ops {
   // Fused operations: the default is the composition, so the test of an override is that it equals
   // this.
   virtual void join(const JoinArgs& args);
+  virtual void add_branch(const AddBranchArgs& args);
   virtual void linears(const LinearsArgs& args);
   virtual void norm_linears(const NormLinearsArgs& args);
   virtual void gated_delta_net(const GatedDeltaNetArgs& args);

@@ -250,6 +250,19 @@ void HostedOps::routed_experts(const RoutedExpertsArgs& args) {
       [&] { far_->routed_experts(far); });
 }
 
+void HostedOps::add_branch(const AddBranchArgs& args) {
+  AddBranchArgs far = args;
+  std::vector<NormOutput> outputs(args.outputs.begin(), args.outputs.end());
+  far.outputs = outputs;
+  Views read = {&far.scale, &far.beside, &far.branch_scale, &far.beside_scale};
+  Views written = {&far.branch, &far.residual};
+  for (NormOutput& output : outputs) {
+    read.push_back(&output.scale);
+    written.push_back(&output.out);
+  }
+  run("add_branch", read, written, [&] { far_->add_branch(far); });
+}
+
 void HostedOps::norm_linears(const NormLinearsArgs& args) {
   NormLinearsArgs far = args;
   std::vector<LinearOutput> outputs(args.outputs.begin(), args.outputs.end());

@@ -30,6 +30,7 @@ class Backend final : public RefOps {
   void peaks(const PeaksArgs&) override { asked.emplace_back("peaks"); }
   void soft_cap(const SoftCapArgs&) override { asked.emplace_back("soft_cap"); }
   void join(const JoinArgs&) override { asked.emplace_back("join"); }
+  void add_branch(const AddBranchArgs&) override { asked.emplace_back("add_branch"); }
   void linears(const LinearsArgs&) override { asked.emplace_back("linears"); }
   void gated_delta_net(const GatedDeltaNetArgs&) override { asked.emplace_back("gated_delta_net"); }
   void gate_heads_linear(const GateHeadsLinearArgs&) override {
@@ -75,6 +76,7 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
   ops.peaks({});
   ops.soft_cap({});
   ops.join({});
+  ops.add_branch({});
   ops.linears({});
   ops.gated_mlp({.x = {}, .mlp = mlp, .scratch = {}, .out = {}});
   const ExpertsArgs experts{.x = {},
@@ -92,9 +94,9 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
   ops.gated_delta_net({});
   ops.gate_heads_linear({});
   EXPECT_THAT(backend.asked,
-              ElementsAre("run_step", "forget_steps", "peaks", "soft_cap", "join", "linears",
-                          "gated_mlp", "experts", "routed_experts", "cluster_head", "norm_linears",
-                          "gated_delta_net", "gate_heads_linear"));
+              ElementsAre("run_step", "forget_steps", "peaks", "soft_cap", "join", "add_branch",
+                          "linears", "gated_mlp", "experts", "routed_experts", "cluster_head",
+                          "norm_linears", "gated_delta_net", "gate_heads_linear"));
 }
 
 class Around final : public ForwardingOps {

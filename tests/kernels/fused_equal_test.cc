@@ -74,6 +74,51 @@ TEST_P(FusedEqual, NormThenLinears) {
   }
 }
 
+TEST_P(FusedEqual, BranchesOfAResidual) {
+  Rng rng(4);
+  // As in NormThenLinears; the last is more than a block keeps.
+  for (const int64_t dim : {128, 384, 1536, 2816, 33, 130, 4096, 5376, 8192, 9216}) {
+    const Guarded scale = random_tensor({dim}, rng), other = random_tensor({dim}, rng);
+    const Guarded third = random_tensor({dim}, rng);
+    for (const int64_t rows : kRowCounts) {
+      for (const size_t outputs : {0, 1, 3}) {
+        for (const bool two : {false, true}) {
+          const Guarded beside = random_tensor({rows, dim}, rng);
+          struct Buffers {
+            Guarded branch, residual;
+            std::vector<Guarded> normed;
+          } fused{random_tensor({rows, dim}, rng), random_tensor({rows, dim}, rng), {}};
+          for (size_t i = 0; i < outputs; ++i) fused.normed.emplace_back(Shape{rows, dim});
+          Buffers composed{copy_of(fused.branch), copy_of(fused.residual), {}};
+          for (const Guarded& normed : fused.normed) composed.normed.push_back(copy_of(normed));
+          const auto run = [&](Buffers& on, void (*op)(Ops&, const AddBranchArgs&)) {
+            std::vector<NormOutput> list;
+            const View scales[] = {other, scale, third};
+            for (size_t i = 0; i < outputs; ++i)
+              list.push_back({scales[i], on.normed[i], i == 1 ? 0.3f : 1.0f});
+            op(ops(), {.branch = on.branch,
+                       .scale = scale,
+                       .residual = on.residual,
+                       .eps = kEps,
+                       .factor = two ? 0.7f : 1.0f,
+                       .beside = two ? beside.view() : View{},
+                       .branch_scale = two ? other.view() : View{},
+                       .beside_scale = two ? third.view() : View{},
+                       .outputs = list});
+          };
+          run(fused, [](Ops& ops, const AddBranchArgs& args) { ops.add_branch(args); });
+          run(composed, [](Ops& ops, const AddBranchArgs& args) { ops.Ops::add_branch(args); });
+          const std::string what = cat("branch of ", dim, ", ", rows, " rows");
+          expect_same_bits(fused.residual.values(), composed.residual.values(), what);
+          for (size_t i = 0; i < outputs; ++i)
+            expect_same_bits(fused.normed[i].values(), composed.normed[i].values(), what);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(FusedEqual, GateHeadsThenLinear) {
   Rng rng(3);
   for (const int64_t rows : kRowCounts) {

@@ -49,6 +49,7 @@ class CudaOps : public Ops {
   void rms_norm(const RmsNormArgs& args) override;
   void linear(const LinearArgs& args) override;
   void linears(const LinearsArgs& args) override;
+  void add_branch(const AddBranchArgs& args) override;
   void norm_linears(const NormLinearsArgs& args) override;
   void gated_delta_net(const GatedDeltaNetArgs& args) override;
   void gate_heads_linear(const GateHeadsLinearArgs& args) override;

@@ -35,11 +35,7 @@ __device__ __forceinline__ float4 before_at(const NormParams& p, const float* ou
 }
 
 __device__ __forceinline__ float4 finished(const NormParams& p, float4 before, float4 normed) {
-  if (p.add)
-    normed = make_float4(before.x + normed.x, before.y + normed.y, before.z + normed.z,
-                         before.w + normed.w);
-  return make_float4(p.factor * normed.x, p.factor * normed.y, p.factor * normed.z,
-                     p.factor * normed.w);
+  return product_of(p.factor, p.add ? sum_of(before, normed) : normed);
 }
 
 // A block per row, a warp per slab. The first two slabs of a warp, all there are up to 8192 per

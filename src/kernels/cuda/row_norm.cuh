@@ -38,4 +38,14 @@ __device__ __forceinline__ float4 scaled(float4 x, float factor, float4 scale) {
                      x.w * factor * scale.w);
 }
 
+// Each rounded, whatever they are of: no kernel makes one operation of two.
+__device__ __forceinline__ float4 sum_of(float4 a, float4 b) {
+  return make_float4(__fadd_rn(a.x, b.x), __fadd_rn(a.y, b.y), __fadd_rn(a.z, b.z),
+                     __fadd_rn(a.w, b.w));
+}
+__device__ __forceinline__ float4 product_of(float factor, float4 x) {
+  return make_float4(__fmul_rn(factor, x.x), __fmul_rn(factor, x.y), __fmul_rn(factor, x.z),
+                     __fmul_rn(factor, x.w));
+}
+
 }  // namespace slip

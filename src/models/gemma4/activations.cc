@@ -13,7 +13,9 @@ Activations::Activations(const Config& config, int64_t rows, Memory* memory) : m
                                  rope_frequencies(kind), rows, make);
   }
   mlp = MlpBuffers(config, config.widest_mlp(), rows, make);
-  if (config.experts) expert_out = make.f32({rows, config.hidden});
+  if (config.experts)
+    for (Tensor* tensor : {&router_in, &expert_in, &expert_out})
+      *tensor = make.f32({rows, config.hidden});
   if (config.ple_width > 0) {
     per_layer = make.f32({rows, config.ple_values()});
     per_layer_context = make.f32({rows, config.ple_values()});

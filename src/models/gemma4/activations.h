@@ -20,7 +20,7 @@ struct Activations {
   // Keys and values stay until the end of the pass: later layers may read them.
   std::array<AttentionBuffers, 2> kinds;
   MlpBuffers mlp;
-  Tensor expert_out;  // [rows, hidden], with experts
+  Tensor router_in, expert_in, expert_out;  // [rows, hidden], with experts
 
   // Per-layer embeddings
   Tensor per_layer;          // [rows, layers * ple_width]

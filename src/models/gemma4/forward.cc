@@ -1,6 +1,7 @@
 #include "models/gemma4/forward.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -10,26 +11,13 @@ namespace {
 constexpr Activation kActivation = Activation::gelu_tanh;
 const GatedMlp kNoSharedExpert;
 
-// normed = norm(residual) * scale * factor
-RmsNormArgs norm_of_residual(const View& scale, const Pass& pass, float factor = 1) {
-  return {.x = pass.of(pass.act.residual),
+// residual = (residual + norm(branch) * scale) * factor
+AddBranchArgs branch_onto_residual(const View& scale, const Pass& pass, float factor = 1) {
+  return {.branch = pass.of(pass.act.branch),
           .scale = scale,
-          .out = pass.of(pass.act.normed),
+          .residual = pass.of(pass.act.residual),
           .eps = pass.config.eps,
           .factor = factor};
-}
-void normalise(const View& scale, const Pass& pass, float factor = 1) {
-  pass.ops.rms_norm(norm_of_residual(scale, pass, factor));
-}
-
-// residual = (residual + norm(branch) * scale) * factor
-void add_branch(const View& scale, const Pass& pass, float factor = 1) {
-  pass.ops.rms_norm({.x = pass.of(pass.act.branch),
-                     .scale = scale,
-                     .out = pass.of(pass.act.residual),
-                     .eps = pass.config.eps,
-                     .add = true,
-                     .factor = factor});
 }
 
 // Queries and, of an owner, keys and values, before positions are turned into them; values are
@@ -90,31 +78,56 @@ void attend(const AttentionWeights& attention, const RmsNormArgs& norm, const La
                    .out = pass.of(pass.act.branch)});
 }
 
-// branch = norm(branch) + norm(experts(norm(residual)))
-void add_experts(const Moe& moe, const Pass& pass) {
-  Activations& act = pass.act;
-  const View branch = pass.of(act.branch), expert_out = pass.of(act.expert_out);
-  const View logits = pass.of(act.mlp.router_logits);
-  const float eps = pass.config.eps;
+// What those that read the residual behind attention get: the dense MLP, the router and the
+// experts.
+void add_attention(const Layer& layer, const Pass& pass) {
+  std::array<NormOutput, 3> outputs{{{layer.mlp_scale, pass.of(pass.act.normed)}}};
+  if (layer.moe) {
+    const float factor = 1 / std::sqrt(float(pass.config.hidden));
+    outputs[1] = {layer.moe->router_scale, pass.of(pass.act.router_in), factor};
+    outputs[2] = {layer.moe->input_scale, pass.of(pass.act.expert_in)};
+  }
+  AddBranchArgs args = branch_onto_residual(layer.post_attention_scale, pass);
+  args.outputs = std::span(outputs).first(layer.moe ? 3 : 1);
+  pass.ops.add_branch(args);
+}
 
-  normalise(moe.router_scale, pass, 1 / std::sqrt(float(pass.config.hidden)));
-  pass.ops.linear({.x = pass.of(act.normed), .weight = moe.router, .out = logits});
-  normalise(moe.input_scale, pass);
+// expert_out = experts(expert_in), those that router_in leads to
+void run_experts(const Moe& moe, const Pass& pass) {
+  Activations& act = pass.act;
+  const View logits = pass.of(act.mlp.router_logits);
+  pass.ops.linear({.x = pass.of(act.router_in), .weight = moe.router, .out = logits});
   pass.ops.routed_experts({.logits = logits,
-                           .experts = {.x = pass.of(act.normed),
+                           .experts = {.x = pass.of(act.expert_in),
                                        .ids = pass.of(act.mlp.expert_ids),
                                        .weights = pass.of(act.mlp.expert_weights),
                                        .experts = moe.experts,
                                        .shared = kNoSharedExpert,
                                        .shared_gate = {},
                                        .scratch = act.mlp.scratch.view,
-                                       .out = expert_out,
+                                       .out = pass.of(act.expert_out),
                                        .activation = kActivation,
                                        .add = false},
                            .scales = moe.expert_scales});
-  pass.ops.rms_norm({.x = branch, .scale = moe.dense_scale, .out = branch, .eps = eps});
-  pass.ops.rms_norm(
-      {.x = expert_out, .scale = moe.output_scale, .out = branch, .eps = eps, .add = true});
+}
+
+// The dense MLP, and the experts beside it.
+void add_mlp(const Layer& layer, const Pass& pass) {
+  pass.ops.gated_mlp({.x = pass.of(pass.act.normed),
+                      .mlp = layer.mlp,
+                      .scratch = pass.act.mlp.scratch.view,
+                      .out = pass.of(pass.act.branch),
+                      .activation = kActivation,
+                      .add = false});
+  AddBranchArgs args =
+      branch_onto_residual(layer.post_mlp_scale, pass, layer.per_layer ? 1 : layer.factor);
+  if (layer.moe) {
+    run_experts(*layer.moe, pass);
+    args.beside = pass.of(pass.act.expert_out);
+    args.branch_scale = layer.moe->dense_scale;
+    args.beside_scale = layer.moe->output_scale;
+  }
+  pass.ops.add_branch(args);
 }
 
 // branch = projection (gelu(gate residual) * the layer's own embedding)
@@ -130,23 +143,16 @@ void use_per_layer_input(const PerLayerInput& input, size_t index, const Pass& p
 }
 
 void run_layer(const Layer& layer, size_t index, const Pass& pass) {
-  attend(layer.attention, norm_of_residual(layer.input_scale, pass), pass.config.layers[index],
-         pass);
-  add_branch(layer.post_attention_scale, pass);
-
-  normalise(layer.mlp_scale, pass);
-  pass.ops.gated_mlp({.x = pass.of(pass.act.normed),
-                      .mlp = layer.mlp,
-                      .scratch = pass.act.mlp.scratch.view,
-                      .out = pass.of(pass.act.branch),
-                      .activation = kActivation,
-                      .add = false});
-  if (layer.moe) add_experts(*layer.moe, pass);
-  add_branch(layer.post_mlp_scale, pass, layer.per_layer ? 1 : layer.factor);
-
+  const RmsNormArgs norm{.x = pass.of(pass.act.residual),
+                         .scale = layer.input_scale,
+                         .out = pass.of(pass.act.normed),
+                         .eps = pass.config.eps};
+  attend(layer.attention, norm, pass.config.layers[index], pass);
+  add_attention(layer, pass);
+  add_mlp(layer, pass);
   if (!layer.per_layer) return;
   use_per_layer_input(*layer.per_layer, index, pass);
-  add_branch(layer.per_layer->scale, pass, layer.factor);
+  pass.ops.add_branch(branch_onto_residual(layer.per_layer->scale, pass, layer.factor));
 }
 
 }  // namespace
