@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/split_mix.h"
+#include "quant/int4_group.h"
 #include "quant/number_formats.h"
 
 namespace slip {
@@ -38,7 +39,7 @@ float weight_scale(int64_t in) { return 1.7f / std::sqrt(float(in)); }
 Result<WeightInfo> SyntheticSource::describe(const std::string& module, int64_t out, int64_t in) {
   const WeightFormat format = rule_(module);
   int group = 0;
-  if (format == WeightFormat::int4_group) group = in % 128 == 0 ? 128 : 32;
+  if (format == WeightFormat::int4_group) group = int4_group_for(in);
   if (format == WeightFormat::fp8_block) group = kFp8Block;
   return WeightInfo{format, out, in, group};
 }

@@ -18,15 +18,17 @@ struct TestMlp {
 struct MlpShape {
   WeightFormat format;
   int64_t hidden, width;
-  int group;
+  int group;            // of gate and up
+  int down_group = -1;  // where it is another
 };
 
 TestMlp make_mlp(Ops& ops, const MlpShape& shape, Rng& rng) {
-  const auto make = [&](int64_t out, int64_t in) {
-    return make_weight(ops, {shape.format, out, in, shape.group}, Fill::random, rng);
+  const auto make = [&](int64_t out, int64_t in, int group) {
+    return make_weight(ops, {shape.format, out, in, group}, Fill::random, rng);
   };
-  return {make(shape.width, shape.hidden), make(shape.width, shape.hidden),
-          make(shape.hidden, shape.width)};
+  return {make(shape.width, shape.hidden, shape.group),
+          make(shape.width, shape.hidden, shape.group),
+          make(shape.hidden, shape.width, shape.down_group < 0 ? shape.group : shape.down_group)};
 }
 
 constexpr MlpShape kShapes[] = {
@@ -36,6 +38,7 @@ constexpr MlpShape kShapes[] = {
     {WeightFormat::int8_row, 96, 40, 0},
     {WeightFormat::int4_group, 256, 128, 128},
     {WeightFormat::int4_group, 64, 32, 32},
+    {WeightFormat::int4_group, 256, 192, 128, 64},  // one and a half slabs
 };
 
 std::string describe(const MlpShape& shape) {

@@ -14,8 +14,9 @@ namespace slip {
 
 // Weights move in units of 1 KB: a slab of int4 is one, a slab of bytes two.
 inline constexpr int kUnitBytes = 1024;
-inline constexpr int kPieceBytes = kWarp * 16;  // 16 bytes of each lane
-inline constexpr int kSlabScaleBytes = 128;     // the most that a slab has: four groups of 16 f16
+inline constexpr int kPieceBytes = kWarp * 16;         // 16 bytes of each lane
+inline constexpr int kGroupScaleBytes = kTileOut * 2;  // of int4: f16
+inline constexpr int kSlabScaleBytes = 128;  // the most that a slab has: four groups of 16 f16
 
 // 16 outputs of a weight.
 struct alignas(16) WeightTile {
@@ -64,12 +65,14 @@ __device__ __forceinline__ WeightTile weight_tile(const ExpertWeight& weight, in
   return result;
 }
 
-// The same of int4 in groups of 128; what only others need is left out.
-__device__ __forceinline__ WeightTile int4_tile(const ExpertWeight& weight, int tile, int in) {
+// The same of int4 with so many groups to a slab; what only others need is left out.
+__device__ __forceinline__ WeightTile int4_tile(const ExpertWeight& weight, int tile, int in,
+                                                int groups) {
   const int64_t slabs_before = int64_t(tile) * slabs_of(in);
   WeightTile result{};
   result.values = weight.values + slabs_before * kUnitBytes;
-  result.scales = weight.values + int64_t(weight.scales_at) * 256 + slabs_before * (kTileOut * 2);
+  result.scales =
+      weight.values + int64_t(weight.scales_at) * 256 + slabs_before * groups * kGroupScaleBytes;
   return result;
 }
 

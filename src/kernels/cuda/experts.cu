@@ -95,7 +95,8 @@ const ExpertTables::Table& ExpertTables::of(std::span<const GatedMlp> experts, c
   check(recording == cudaStreamCaptureStatusNone, "experts: a recorded step met new weights");
   if (table.host.size() != now.size()) table.device = allocate(now.size());
   table.host = now;
-  table.forms = forms_of(now);
+  table.forms = forms_of(std::span(now).first(kDown * experts.size()));
+  table.down_forms = forms_of(std::span(now).last(experts.size()));
   for (size_t i = 0; i < kExpertMatrices; ++i)
     table.rows[i] = row_of(std::span(now).subspan(i * experts.size(), experts.size()));
   memory.upload(reinterpret_cast<std::byte*>(table.device), now.data(),
@@ -159,7 +160,9 @@ void CudaOps::run_experts(const ExpertsArgs& args, const float* logits, const fl
                    .weights_of = {table.rows[kGate], table.rows[kUp], table.rows[kDown]},
                    .shared = shared,
                    .forms = table.forms,
-                   .shared_forms = forms_of({{shared.gate, shared.up, shared.down}}),
+                   .shared_forms = forms_of({{shared.gate, shared.up}}),
+                   .down_forms = table.down_forms,
+                   .shared_down_forms = forms_of({{shared.down}}),
                    .rows = int32_t(rows),
                    .hidden = int32_t(hidden),
                    .top_k = int32_t(top_k),

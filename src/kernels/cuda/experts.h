@@ -34,13 +34,15 @@ ExpertWeight expert_weight(const Weight& weight);
 // slabs as f16, bf16 as two numbers of its kind (split_floats.cuh), other floats as they are.
 struct InputForms {
   bool integers = false, halves = false, splits = false;
-  bool int4 = true, fp8 = true, bf16 = true;  // all weights are, int4 in groups of 128
+  // Whether all weights are; int4: in groups of 128, or of 64.
+  bool int4 = true, int4_64 = true, fp8 = true, bf16 = true;
 
   void add(const ExpertWeight& weight) {
     const bool is_int4 = weight.format == WeightFormat::int4_group && weight.group == kSlabIn;
     integers |= is_int4;
     halves |= !is_int4 && in_slabs(weight.format);
     int4 &= is_int4;
+    int4_64 &= weight.format == WeightFormat::int4_group && weight.group == kSlabIn / 2;
     fp8 &= weight.format == WeightFormat::fp8_block;
     splits |= weight.format == WeightFormat::bf16;
     bf16 &= weight.format == WeightFormat::bf16;
@@ -73,7 +75,7 @@ class ExpertTables {
     std::vector<ExpertWeight> host;
     ExpertWeight* device = nullptr;  // [kExpertMatrices][experts]
     ExpertRow rows[kExpertMatrices];
-    InputForms forms;
+    InputForms forms, down_forms;  // of gate and up, of down
   };
 
   // The first call for a layer, or the first after its weights have moved, may not be recorded;
@@ -102,7 +104,8 @@ struct ExpertsStep {
   const ExpertWeight* table;  // [kExpertMatrices][experts]
   ExpertRow weights_of[kExpertMatrices];
   DeviceMlp shared;
-  InputForms forms, shared_forms;
+  InputForms forms, shared_forms;  // of gate and up
+  InputForms down_forms, shared_down_forms;
   int32_t rows, hidden;
   int32_t top_k;  // 0: the shared expert alone
   int32_t experts, width;

@@ -43,39 +43,53 @@ int down_tiles_of_block(const ExpertsStep& step, int multiprocessors) {
 }
 
 template <bool kOneRow, SlabKind kExpertsKind, SlabKind kSharedKind>
-void launch_few_rows(const Launcher& launcher, const ExpertsStep& step, int most_bytes,
-                     float* activations) {
+void launch_gate_up(const Launcher& launcher, const ExpertsStep& step, int most_bytes,
+                    float* activations) {
   const GateUpShares shares = gate_up_shares(step, launcher.multiprocessors, most_bytes);
-  const auto gate_up = gate_up_kernel<kOneRow, kExpertsKind, kSharedKind>;
+  const auto kernel = gate_up_kernel<kOneRow, kExpertsKind, kSharedKind>;
   const auto bytes = size_t(gate_up_bytes(step, shares.entries));
-  allow_shared(gate_up, bytes);
-  launch(launcher, unsigned(shares.blocks), kWalkThreads, bytes, gate_up, step, activations,
-         shares);
-  const int tiles = down_tiles_of_block(step, launcher.multiprocessors);
-  const auto down = tiles == 1 ? down_kernel<kOneRow, kExpertsKind, kSharedKind, 1>
-                               : down_kernel<kOneRow, kExpertsKind, kSharedKind, kMostDownTiles>;
-  const auto down_bytes = size_t(DownLayout(step, tiles).end);
-  allow_shared(down, down_bytes);
-  launch(launcher, unsigned((tile_count(step.hidden) + tiles - 1) / tiles), kWalkThreads,
-         down_bytes, down, step, activations);
+  allow_shared(kernel, bytes);
+  launch(launcher, unsigned(shares.blocks), kWalkThreads, bytes, kernel, step, activations, shares);
 }
 
-// As published files have them, with the shared expert as it is, or the hybrid's, or none.
+template <bool kOneRow, SlabKind kExpertsKind, SlabKind kSharedKind>
+void launch_down(const Launcher& launcher, const ExpertsStep& step, float* activations) {
+  const int tiles = down_tiles_of_block(step, launcher.multiprocessors);
+  const auto kernel = tiles == 1 ? down_kernel<kOneRow, kExpertsKind, kSharedKind, 1>
+                                 : down_kernel<kOneRow, kExpertsKind, kSharedKind, kMostDownTiles>;
+  const auto bytes = size_t(DownLayout(step, tiles).end);
+  allow_shared(kernel, bytes);
+  launch(launcher, unsigned((tile_count(step.hidden) + tiles - 1) / tiles), kWalkThreads, bytes,
+         kernel, step, activations);
+}
+
+// As published files have them, with the shared expert as it is, or the hybrid's, or none. Experts
+// whose width is an odd number of half slabs have groups of 64 in down.
 template <bool kOneRow>
 void launch_kinds(const Launcher& launcher, const ExpertsStep& step, int most_bytes,
                   float* activations) {
   using enum SlabKind;
-  const bool aligned = rows_of_quads(step.hidden, {step.x, activations}) &&
-                       step.width % kQuad == 0 && step.shared_width % kQuad == 0;
-  const InputForms& shared = step.shared_forms;
+  const bool suits = step.top_k > 0 && rows_of_quads(step.hidden, {step.x, activations}) &&
+                     step.width % kQuad == 0 && step.shared_width % kQuad == 0;
+  const bool alone = step.shared_width == 0;
   const bool whole = step.hidden % kSlabIn == 0 && step.shared_width % kSlabIn == 0;
-  const auto run = step.top_k == 0 || !step.forms.int4 || !aligned
-                       ? launch_few_rows<kOneRow, any, any>
-                   : step.shared_width == 0 || shared.int4 ? launch_few_rows<kOneRow, int4, int4>
-                   : shared.fp8                            ? launch_few_rows<kOneRow, int4, fp8>
-                   : shared.bf16 && whole                  ? launch_few_rows<kOneRow, int4, bf16>
-                                                           : launch_few_rows<kOneRow, any, any>;
-  run(launcher, step, most_bytes, activations);
+
+  const InputForms &forms = step.forms, &shared = step.shared_forms;
+  const auto gate_up = !suits || !forms.int4  ? launch_gate_up<kOneRow, any, any>
+                       : alone || shared.int4 ? launch_gate_up<kOneRow, int4, int4>
+                       : shared.fp8           ? launch_gate_up<kOneRow, int4, fp8>
+                       : shared.bf16 && whole ? launch_gate_up<kOneRow, int4, bf16>
+                                              : launch_gate_up<kOneRow, any, any>;
+  gate_up(launcher, step, most_bytes, activations);
+
+  const InputForms &down_forms = step.down_forms, &shared_down = step.shared_down_forms;
+  const auto down = suits && down_forms.int4_64 && alone ? launch_down<kOneRow, int4_64, int4_64>
+                    : !suits || !down_forms.int4         ? launch_down<kOneRow, any, any>
+                    : alone || shared_down.int4          ? launch_down<kOneRow, int4, int4>
+                    : shared_down.fp8                    ? launch_down<kOneRow, int4, fp8>
+                    : shared_down.bf16 && whole          ? launch_down<kOneRow, int4, bf16>
+                                                         : launch_down<kOneRow, any, any>;
+  down(launcher, step, activations);
 }
 
 }  // namespace

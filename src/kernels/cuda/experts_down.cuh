@@ -26,8 +26,8 @@ struct DownLayout {
     weights = tiles + (pairs + 1) * tiles_of_block * int(sizeof(WeightTile));
     gates = weights + pairs * int(sizeof(float));
     inputs = (gates + step.rows * int(sizeof(float)) + 15) / 16 * 16;
-    shared_inputs = inputs + rounded_inputs_bytes(pairs, slabs, step.forms);
-    values = shared_inputs + rounded_inputs_bytes(step.rows, shared_slabs, step.shared_forms);
+    shared_inputs = inputs + rounded_inputs_bytes(pairs, slabs, step.down_forms);
+    values = shared_inputs + rounded_inputs_bytes(step.rows, shared_slabs, step.shared_down_forms);
     shared_values = values + pairs * slabs * slab_values;
     end = shared_values + step.rows * shared_slabs * slab_values;
     // Of one row, inputs as they are lie there before there are values.
@@ -90,12 +90,10 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   __syncthreads();
   constexpr bool kWalks = kExpertsKind != SlabKind::any;
   constexpr int kAhead = 2;
-  SlabWalk<SlabWords<kWalks ? kExpertsKind : SlabKind::int4>, kDownTiles, kAhead> walk(
-      tiles, kWalks ? experts : 0, slabs);
+  SlabWalk<SlabWords<kExpertsKind>, kDownTiles, kAhead> walk(tiles, kWalks ? experts : 0, slabs);
   // Of several rows there is too much to have on its way.
   constexpr bool kSharedAhead = kOneRow && kSharedKind == SlabKind::fp8;
-  using SharedWalk =
-      SlabWalk<SlabWords<kSharedKind == SlabKind::any ? SlabKind::int4 : kSharedKind>, 1, 1>;
+  using SharedWalk = SlabWalk<SlabWords<kSharedKind>, 1, 1>;
   const auto walk_shared = [&] {
     return SharedWalk(shared_tiles, shared_slabs > 0 ? kDownTiles : 0, max(shared_slabs, 1));
   };
@@ -110,10 +108,10 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   wait_for_inputs();
   let_next_begin();
   const RoundedInputs<kExpertsKind> inputs(memory + layout.inputs, activations, pairs, step.width,
-                                           step.forms);
+                                           step.down_forms);
   const RoundedInputs<kSharedKind> shared_inputs(memory + layout.shared_inputs,
                                                  activations + int64_t(pairs) * step.width, rows,
-                                                 step.shared_width, step.shared_forms);
+                                                 step.shared_width, step.shared_down_forms);
   float4* raw = reinterpret_cast<float4*>(values) + warp * kDownAtOnce * kWarp;
   const int shared_rows = shared_slabs > 0 ? rows : 0;
   const int last_warp = kWalkWarps - 1 - warp;  // others have fewer of the experts' slabs

@@ -1,4 +1,5 @@
-// Products of int4 weights in groups of 128 with activations in two bytes, on integer tensor cores.
+// Products of int4 weights in groups of 128 or 64 with activations in two bytes, on integer tensor
+// cores. A slab has one group, or one in each half.
 //
 // Steps of few rows are bound by the instructions that unpack weights: the codes of a word become
 // operands of mma.m16n8k32 by two masks, where f16 takes nine instructions. A slab of a row's
@@ -13,11 +14,14 @@ namespace slip {
 
 inline constexpr int kIntegerRows = 4;  // rows of a step that one instruction takes
 
-// What is known of a slab of a row: activation = unit * integer, and the sum of the integers.
-struct IntegerSlab {
+// What is known of a slab of a row: activation = unit * integer, and the sums of the integers that
+// meet a group of weights.
+template <int kGroups>
+struct IntegerSlabOf {
   float unit;
-  int32_t sum;
+  int32_t sums[kGroups];
 };
+using IntegerSlab = IntegerSlabOf<1>;
 
 // Bytes of a slab of R rows: [2 halves][2 R columns][4 quarters] of 16 bytes. Column 2 r is the
 // high bytes of row r, 2 r + 1 the low ones; the 16 bytes are inputs 4 j .. 4 j + 3 of four steps,
@@ -27,8 +31,9 @@ __device__ __forceinline__ int integer_offset(int half, int column, int quarter,
 }
 
 // One warp, one slab of one row: lane l brings inputs 4 l .. 4 l + 3 (zero past the end).
-__device__ __forceinline__ IntegerSlab round_to_integers(float4 x, int row, int rows,
-                                                         std::byte* slab) {
+template <int kGroups = 1>
+__device__ __forceinline__ IntegerSlabOf<kGroups> round_to_integers(float4 x, int row, int rows,
+                                                                    std::byte* slab) {
   const uint32_t largest = __reduce_max_sync(
       ~0u, __float_as_uint(fmaxf(fmaxf(fabsf(x.x), fabsf(x.y)), fmaxf(fabsf(x.z), fabsf(x.w)))));
   // 2^13 units are the power of two below the largest. Below 2^-113 everything is zero.
@@ -47,11 +52,16 @@ __device__ __forceinline__ IntegerSlab round_to_integers(float4 x, int row, int 
   *reinterpret_cast<uint32_t*>(to) = pack(high[0], high[1], high[2], high[3]);
   *reinterpret_cast<uint32_t*>(to + 64) =
       pack(uint32_t(q[0]), uint32_t(q[1]), uint32_t(q[2]), uint32_t(q[3]));
-  const int sum = __reduce_add_sync(~0u, q[0] + q[1] + q[2] + q[3]);
   // Not a number, or infinite: no integer says so, the unit does.
   const float unit = largest >= 0x7f800000u ? __uint_as_float(0x7fffffffu)
                                             : __uint_as_float((exponent - 13) << 23);
-  return {unit, sum};
+  const int sum = __reduce_add_sync(~0u, q[0] + q[1] + q[2] + q[3]);
+  if constexpr (kGroups == 1) {
+    return {unit, {sum}};
+  } else {
+    const int first = __reduce_add_sync(~0u, lane < kWarp / 2 ? q[0] + q[1] + q[2] + q[3] : 0);
+    return {unit, {first, sum - first}};
+  }
 }
 
 // Where a lane finds its part of a slab's inputs, four rows in each of kTiles. Rows past the last
@@ -88,9 +98,11 @@ __device__ __forceinline__ float2 int4_scales(float2 scales) {
 
 // A slab's share in outputs l / 4 and l / 4 + 8 of one row, whose columns are the lane's of the
 // sums. x: the lane's inputs of both halves.
+template <int kGroups>
 __device__ __forceinline__ float2 int4_slab_values(const uint32_t (&words)[Int4Slab::kWords],
-                                                   const uint4 (&x)[2], float2 scales,
-                                                   const IntegerSlab& row) {
+                                                   const uint4 (&x)[2],
+                                                   const float2 (&scales)[kGroups],
+                                                   const IntegerSlabOf<kGroups>& row) {
   constexpr uint32_t kLow = 0x0f0f0f0f, kHigh = 0xf0f0f0f0;  // 16 times the code, output + 8
   int sums[2][4] = {};  // of halves: an instruction waits for the one whose sums it adds to
 #pragma unroll
@@ -101,11 +113,22 @@ __device__ __forceinline__ float2 int4_slab_values(const uint32_t (&words)[Int4S
       mma_bytes(sums[half], w[0] & kLow, w[0] & kHigh, w[1] & kLow, w[1] & kHigh,
                 step == 0 ? x[half].x : x[half].z, step == 0 ? x[half].y : x[half].w);
     }
-  const auto both = [&](int i) { return sums[0][i] + sums[1][i]; };
-  const int low = both(0) * 256 + both(1) - 8 * row.sum;
-  const int high = both(2) * 256 + both(3) - 128 * row.sum;
-  return make_float2(__fmul_rn(__int2float_rn(low), __fmul_rn(scales.x, row.unit)),
-                     __fmul_rn(__int2float_rn(high), __fmul_rn(scales.y, row.unit)));
+  const auto of_group = [&](int group, int i) {
+    return kGroups == 1 ? sums[0][i] + sums[1][i] : sums[group][i];
+  };
+  float2 values;
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    const int low = of_group(group, 0) * 256 + of_group(group, 1) - 8 * row.sums[group];
+    const int high = of_group(group, 2) * 256 + of_group(group, 3) - 128 * row.sums[group];
+    const float2 units =
+        make_float2(__fmul_rn(scales[group].x, row.unit), __fmul_rn(scales[group].y, row.unit));
+    const float2 part = make_float2(__fmul_rn(__int2float_rn(low), units.x),
+                                    __fmul_rn(__int2float_rn(high), units.y));
+    values =
+        group == 0 ? part : make_float2(__fadd_rn(values.x, part.x), __fadd_rn(values.y, part.y));
+  }
+  return values;
 }
 
 // totals[t]: outputs l / 4 and l / 4 + 8 of row 4 t + l % 4, to which those of one slab are added.
@@ -115,7 +138,7 @@ __device__ __forceinline__ void add_int4_slab(float2 (&totals)[kTiles], const st
                                               const IntegerLanes<kTiles>& lanes) {
   uint32_t words[Int4Slab::kWords];
   load_lane_words(slab, 0, words);
-  const float2 scales = int4_scales(lane_scales(slab + slab_bytes(WeightFormat::int4_group)));
+  const float2 scales[] = {int4_scales(lane_scales(slab + slab_bytes(WeightFormat::int4_group)))};
 #pragma unroll
   for (int t = 0; t < kTiles; ++t) {
     uint4 x[2];

@@ -109,8 +109,7 @@ __device__ __forceinline__ void hadamard_in_registers(float (&x)[kPerLane]) {
   for (int stride = 1; stride < kWarp; stride *= 2) {
     const float sign = lane & stride ? -1.0f : 1.0f;  // exact in a product
 #pragma unroll
-    for (int e = 0; e < kPerLane; ++e)
-      x[e] = fmaf(x[e], sign, __shfl_xor_sync(~0u, x[e], stride));
+    for (int e = 0; e < kPerLane; ++e) x[e] = fmaf(x[e], sign, __shfl_xor_sync(~0u, x[e], stride));
   }
 #pragma unroll
   for (int stride = 1; stride < kPerLane; stride *= 2) {

@@ -15,18 +15,23 @@ inline constexpr int kRawSlabBytes = kSlabIn * int(sizeof(float));
 // What weights a kernel is compiled for. Code for others would take registers from its loops, and
 // memory: what a step runs through once per layer has left the instruction caches.
 enum class SlabKind : uint8_t {
-  int4,  // in groups of 128
+  int4,     // in groups of 128
+  int4_64,  // in groups of 64
   fp8,
   bf16,  // in whole slabs and tiles
   any,
 };
 
+// Groups of a slab of int4.
+constexpr int groups_of(SlabKind kind) { return kind == SlabKind::int4_64 ? 2 : 1; }
+
 // Rows of activations in shared memory, in the form that their weights need; of any weights, in all
 // forms that there are weights for.
 template <SlabKind kKind>
 struct RoundedInputs {
+  using IntegerUnit = IntegerSlabOf<groups_of(kKind)>;
   std::byte* integers;         // [rows][slabs], each as round_to_integers() leaves a single row's
-  IntegerSlab* integer_units;  // [rows][slabs]
+  IntegerUnit* integer_units;  // [rows][slabs]
   std::byte* halves;           // the same of round_slab()
   float* half_units;
   std::byte* splits;  // the same of split_slab()
@@ -43,7 +48,7 @@ struct RoundedInputs {
     integers = memory;
     halves = integers + (has_integers() ? all * kSlabBytes : 0);
     splits = halves + (has_halves() ? all * kSlabBytes : 0);
-    integer_units = reinterpret_cast<IntegerSlab*>(splits + (has_splits() ? all * kSplitBytes : 0));
+    integer_units = reinterpret_cast<IntegerUnit*>(splits + (has_splits() ? all * kSplitBytes : 0));
     half_units = reinterpret_cast<float*>(integer_units + (has_integers() ? all : 0));
   }
 
@@ -99,7 +104,8 @@ struct RoundedInputs {
   __device__ __forceinline__ void round_item(int item, float4 x) const {
     const bool first = threadIdx.x % kWarp == 0;
     if (has_integers()) {
-      const IntegerSlab unit = round_to_integers(x, 0, 1, integers + item * kSlabBytes);
+      const IntegerUnit unit =
+          round_to_integers<groups_of(kKind)>(x, 0, 1, integers + item * kSlabBytes);
       if (first) integer_units[item] = unit;
     }
     if (has_halves()) {
@@ -111,7 +117,8 @@ struct RoundedInputs {
 
  private:
   __device__ bool has_integers() const {
-    return kKind == SlabKind::any ? forms.integers : kKind == SlabKind::int4;
+    return kKind == SlabKind::any ? forms.integers
+                                  : kKind == SlabKind::int4 || kKind == SlabKind::int4_64;
   }
   __device__ bool has_halves() const {
     return kKind == SlabKind::any ? forms.halves : kKind == SlabKind::fp8;
@@ -124,8 +131,9 @@ struct RoundedInputs {
 // Bytes of them.
 __host__ __device__ inline int rounded_inputs_bytes(int rows, int slabs, const InputForms& forms) {
   constexpr int kSlabBytes = slab_input_bytes(1);
-  const int each = (forms.integers ? kSlabBytes + int(sizeof(IntegerSlab)) : 0) +
-                   (forms.halves ? kSlabBytes + int(sizeof(float)) : 0) +
+  const int integers = (forms.integers ? kSlabBytes + int(sizeof(IntegerSlab)) : 0) +
+                       (forms.int4_64 ? kSlabBytes + int(sizeof(IntegerSlabOf<2>)) : 0);
+  const int each = integers + (forms.halves ? kSlabBytes + int(sizeof(float)) : 0) +
                    (forms.splits ? kSplitBytes : 0);
   return (rows * slabs * each + 15) / 16 * 16;
 }
@@ -146,25 +154,32 @@ struct Users {
 template <class RowOf>
 Users(int, RowOf) -> Users<RowOf>;
 
-// A lane's part of a slab of int4 in one group.
+// A lane's part of a slab of int4.
+template <int kGroups>
 struct Int4Words {
   static constexpr int kBytes = slab_bytes(WeightFormat::int4_group);  // of the slab
   uint4 halves[2];
-  uint32_t scales;
+  uint32_t scales[kGroups];
 };
 
-__device__ __forceinline__ Int4Words load_int4(const WeightTile& tile, int slab) {
+template <int kGroups>
+__device__ __forceinline__ void load_slab(const WeightTile& tile, int slab,
+                                          Int4Words<kGroups>& words) {
   const int lane = int(threadIdx.x) % kWarp;
   const std::byte* values = tile.values + slab * kUnitBytes + lane * 16;
-  const std::byte* scales = tile.scales + slab * (kTileOut * 2) + lane / 4 * 4;
-  return {{load_stream(values), load_stream(values + kPieceBytes)},
-          __ldg(reinterpret_cast<const uint32_t*>(scales))};
+  const std::byte* scales = tile.scales + slab * kGroups * kGroupScaleBytes + lane / 4 * 4;
+  words.halves[0] = load_stream(values);
+  words.halves[1] = load_stream(values + kPieceBytes);
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group)
+    words.scales[group] =
+        __ldg(reinterpret_cast<const uint32_t*>(scales + group * kGroupScaleBytes));
 }
 
 // Slab `slab` of kTiles weights that meet the same rows. The value of output o of tile t for user i
 // goes to values_of(i, t)[o].
-template <int kTiles, class Inputs, class UserRows, class ValuesOf>
-__device__ __forceinline__ void put_int4_values(const Int4Words (&tiles)[kTiles],
+template <int kTiles, int kGroups, class Inputs, class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_int4_values(const Int4Words<kGroups> (&tiles)[kTiles],
                                                 const Inputs& inputs, int slab,
                                                 const UserRows& users, const ValuesOf& values_of) {
   const int lane = int(threadIdx.x) % kWarp;
@@ -177,13 +192,17 @@ __device__ __forceinline__ void put_int4_values(const Int4Words (&tiles)[kTiles]
     const uint4 x[2] = {*reinterpret_cast<const uint4*>(from),
                         *reinterpret_cast<const uint4*>(from + integer_offset(1, 0, 0, 1))};
     const int user = min(first + lane % 4, users.count() - 1);
-    const IntegerSlab unit = inputs.integer_units[inputs.place(users.row(user), slab)];
+    const IntegerSlabOf<kGroups> unit = inputs.integer_units[inputs.place(users.row(user), slab)];
     float2 values[kTiles];
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       const uint4 low = tiles[t].halves[0], high = tiles[t].halves[1];
       const uint32_t words[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-      values[t] = int4_slab_values(words, x, int4_scales(lane_scales(tiles[t].scales)), unit);
+      float2 scales[kGroups];
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group)
+        scales[group] = int4_scales(lane_scales(tiles[t].scales[group]));
+      values[t] = int4_slab_values(words, x, scales, unit);
     }
     if (first + lane % 4 >= users.count()) continue;
 #pragma unroll
@@ -319,7 +338,8 @@ __device__ __forceinline__ void put_values(const WeightTile& tile, int outputs,
     return put_half_values<Fp8Slab, 4>(load_halves<Fp8Slab>(tile, slab), inputs, slab, users,
                                        values_of);
   if (tile.format == WeightFormat::int4_group && tile.group == kSlabIn) {
-    const Int4Words words[1] = {load_int4(tile, slab)};
+    Int4Words<1> words[1];
+    load_slab(tile, slab, words[0]);
     return put_int4_values(words, inputs, slab, users, values_of);
   }
   if (tile.format == WeightFormat::int8_row)
@@ -337,19 +357,30 @@ __device__ __forceinline__ void put_values(const WeightTile& tile, int outputs,
 // A tile of a weight of a kind.
 template <SlabKind kKind>
 __device__ __forceinline__ WeightTile tile_of(const ExpertWeight& weight, int tile, int in) {
-  if constexpr (kKind == SlabKind::int4) return int4_tile(weight, tile, in);
+  if constexpr (kKind == SlabKind::int4 || kKind == SlabKind::int4_64)
+    return int4_tile(weight, tile, in, groups_of(kKind));
   return weight_tile(weight, tile, in);
 }
 
 // What a warp has of a slab of a kind, and its values.
 template <SlabKind kKind>
-using SlabWords =
-    std::conditional_t<kKind == SlabKind::int4, Int4Words,
-                       std::conditional_t<kKind == SlabKind::fp8, HalfWords<Fp8Slab>, Bf16Words>>;
+struct WordsOf {
+  using Type = Int4Words<groups_of(kKind)>;
+};
+template <>
+struct WordsOf<SlabKind::fp8> {
+  using Type = HalfWords<Fp8Slab>;
+};
+template <>
+struct WordsOf<SlabKind::bf16> {
+  using Type = Bf16Words;
+};
+template <SlabKind kKind>
+using SlabWords = typename WordsOf<kKind>::Type;
 
-template <int kTiles, class Inputs, class UserRows, class ValuesOf>
-__device__ __forceinline__ void put_slab(const Int4Words (&words)[kTiles], const Inputs& inputs,
-                                         int slab, const UserRows& users,
+template <int kTiles, int kGroups, class Inputs, class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_slab(const Int4Words<kGroups> (&words)[kTiles],
+                                         const Inputs& inputs, int slab, const UserRows& users,
                                          const ValuesOf& values_of) {
   put_int4_values(words, inputs, slab, users, values_of);
 }

@@ -32,9 +32,6 @@ struct SlabCursor {
   }
 };
 
-__device__ __forceinline__ void load_slab(const WeightTile& tile, int slab, Int4Words& words) {
-  words = load_int4(tile, slab);
-}
 __device__ __forceinline__ void load_slab(const WeightTile& tile, int slab,
                                           HalfWords<Fp8Slab>& words) {
   words = load_halves<Fp8Slab>(tile, slab);
