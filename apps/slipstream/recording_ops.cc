@@ -111,6 +111,14 @@ void RecordingOps::routed_experts(const RoutedExpertsArgs& args) {
   run(&Ops::routed_experts, args, "routed_experts " + describe(experts.experts[0].gate),
       bytes_of(experts));
 }
+
+void RecordingOps::mlp_and_experts(const MlpAndExpertsArgs& args) {
+  if (memory().on_host()) return Ops::mlp_and_experts(args);
+  const ExpertsArgs& experts = args.experts.experts;
+  run(&Ops::mlp_and_experts, args,
+      cat("mlp_and_experts ", describe(args.mlp.mlp.gate), ", ", describe(experts.experts[0].gate)),
+      bytes_of(args.mlp.mlp) + bytes_of(experts));
+}
 // NOLINTEND(bugprone-parent-virtual-call)
 
 void RecordingOps::attention(const AttentionArgs& args) {

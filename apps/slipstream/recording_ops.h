@@ -50,6 +50,7 @@ class RecordingOps : public ForwardingOps {
   void gated_mlp(const GatedMlpArgs& args) override;
   void experts(const ExpertsArgs& args) override;
   void routed_experts(const RoutedExpertsArgs& args) override;
+  void mlp_and_experts(const MlpAndExpertsArgs& args) override;
   void soft_cap(const SoftCapArgs& args) override;
   void cluster_head(const ClusterHeadArgs& args) override;
   void norm_linears(const NormLinearsArgs& args) override;

@@ -58,6 +58,7 @@ class CapturingOps : public ForwardingOps {
   void gated_delta_net(const GatedDeltaNetArgs& args) override { Ops::gated_delta_net(args); }
   void gate_heads_linear(const GateHeadsLinearArgs& args) override { Ops::gate_heads_linear(args); }
   void routed_experts(const RoutedExpertsArgs& args) override { Ops::routed_experts(args); }
+  void mlp_and_experts(const MlpAndExpertsArgs& args) override { Ops::mlp_and_experts(args); }
   // NOLINTEND(bugprone-parent-virtual-call)
 
  private:

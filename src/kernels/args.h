@@ -171,6 +171,12 @@ struct RoutedExpertsArgs {
   }
 };
 
+// A dense MLP and experts without a shared one, neither of which needs the other.
+struct MlpAndExpertsArgs {
+  GatedMlpArgs mlp;
+  RoutedExpertsArgs experts;
+};
+
 // A head whose rows are sorted into clusters, of which each row of x asks a few: those tokens get
 // their logits, all others the least of them minus 1.
 struct ClusterHeadArgs {

@@ -80,6 +80,9 @@ class ForwardingOps : public Ops {
   void routed_experts(const RoutedExpertsArgs& args) override {
     forward("routed_experts", &Ops::routed_experts, args);
   }
+  void mlp_and_experts(const MlpAndExpertsArgs& args) override {
+    forward("mlp_and_experts", &Ops::mlp_and_experts, args);
+  }
   void cluster_head(const ClusterHeadArgs& args) override {
     forward("cluster_head", &Ops::cluster_head, args);
   }

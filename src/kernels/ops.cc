@@ -141,6 +141,11 @@ void Ops::routed_experts(const RoutedExpertsArgs& args) {
   experts(args.experts);
 }
 
+void Ops::mlp_and_experts(const MlpAndExpertsArgs& args) {
+  gated_mlp(args.mlp);
+  routed_experts(args.experts);
+}
+
 void Ops::cluster_head(const ClusterHeadArgs& args) {
   const Dims dims = check_shapes(args);
   const int64_t rows = dims["rows"], top_k = dims["top_k"], size = dims["cluster_size"];

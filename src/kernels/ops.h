@@ -112,6 +112,7 @@ class Ops {
   virtual void gated_mlp(const GatedMlpArgs& args);
   virtual void experts(const ExpertsArgs& args);
   virtual void routed_experts(const RoutedExpertsArgs& args);
+  virtual void mlp_and_experts(const MlpAndExpertsArgs& args);
   virtual void cluster_head(const ClusterHeadArgs& args);
 };
 

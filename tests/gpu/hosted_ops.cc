@@ -250,6 +250,16 @@ void HostedOps::routed_experts(const RoutedExpertsArgs& args) {
       [&] { far_->routed_experts(far); });
 }
 
+void HostedOps::mlp_and_experts(const MlpAndExpertsArgs& args) {
+  MlpAndExpertsArgs far = args;
+  GatedMlpArgs& mlp = far.mlp;
+  RoutedExpertsArgs& routed = far.experts;
+  ExpertsArgs& experts = routed.experts;
+  run("mlp_and_experts", {&mlp.x, &routed.logits, &routed.scales, &experts.x, &experts.shared_gate},
+      {&mlp.scratch, &mlp.out, &experts.ids, &experts.weights, &experts.scratch, &experts.out},
+      [&] { far_->mlp_and_experts(far); });
+}
+
 void HostedOps::add_branch(const AddBranchArgs& args) {
   AddBranchArgs far = args;
   std::vector<NormOutput> outputs(args.outputs.begin(), args.outputs.end());

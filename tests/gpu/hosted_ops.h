@@ -52,6 +52,7 @@ class HostedOps final : public ForwardingOps {
   void gated_mlp(const GatedMlpArgs& args) override;
   void experts(const ExpertsArgs& args) override;
   void routed_experts(const RoutedExpertsArgs& args) override;
+  void mlp_and_experts(const MlpAndExpertsArgs& args) override;
   void add_branch(const AddBranchArgs& args) override;
   void norm_linears(const NormLinearsArgs& args) override;
   void cluster_head(const ClusterHeadArgs& args) override;

@@ -379,6 +379,71 @@ TEST_P(ExpertsEqual, RoutedExperts) {
   }
 }
 
+// A dense MLP beside experts: each as alone, but for what a backend may sum otherwise, and a row's
+// bits do not depend on others.
+TEST_P(ExpertsEqual, MlpAndExperts) {
+  Rng rng(8);
+  constexpr int64_t kTopK = 4, kExperts = 24, kHidden = 256;
+  for (const auto& [shape, dense_shape] :
+       {std::pair{MlpShape{WeightFormat::int4_group, kHidden, 192, 128, 64},
+                  MlpShape{WeightFormat::int4_group, kHidden, 320, 128, 64}},
+        std::pair{MlpShape{WeightFormat::int4_group, kHidden, 128, 128},
+                  MlpShape{WeightFormat::bf16, kHidden, 128, 0}}}) {
+    ExpertsCase test = make_case(ops(), shape, kExperts, kTopK, std::nullopt, rng);
+    test.activation = Activation::gelu_tanh;
+    test.add = false;
+    const TestMlp dense = make_mlp(ops(), dense_shape, rng);
+    const GatedMlp packed = dense.packed();
+    const Guarded x = random_tensor({kMostRows, kHidden}, rng);
+    const Guarded logits = random_tensor({kMostRows, kExperts}, rng, 3);
+    const Guarded scales = random_tensor({kExperts}, rng);
+    struct Outputs {
+      Guarded mlp, experts, ids, weights;
+      explicit Outputs(int64_t rows)
+          : mlp({rows, kHidden}),
+            experts({rows, kHidden}),
+            ids({rows, kTopK}, DType::i32),
+            weights({rows, kTopK}) {}
+    };
+    const auto args = [&](int64_t first, int64_t rows, const Outputs& to) {
+      MlpAndExpertsArgs made{.mlp = {.x = x.view().slice(first, rows),
+                                     .mlp = packed,
+                                     .scratch = test.scratch,
+                                     .out = to.mlp,
+                                     .activation = test.activation,
+                                     .add = false},
+                             .experts = {.logits = logits.view().slice(first, rows),
+                                         .experts = test.args(first, rows, false, to.experts),
+                                         .scales = scales}};
+      made.experts.experts.ids = to.ids;
+      made.experts.experts.weights = to.weights;
+      return made;
+    };
+    std::vector<double> allowed;
+    for (int64_t r = 0; r < kMostRows; ++r)
+      for (const double bound : mlp_bound(dense, rows_of(x, r, 1), test.activation))
+        allowed.push_back(2 * bound + 8 * kRoundoff);
+    for (const int64_t rows : {1, 2, 3, 5, 16, 17}) {
+      const Outputs ours(rows), parts(rows);
+      ops().mlp_and_experts(args(0, rows, ours));
+      ops().Ops::mlp_and_experts(args(0, rows, parts));
+      const std::string what =
+          cat(describe(shape), " beside ", describe(dense_shape), ", ", rows, " rows");
+      expect_same_bits(ours.experts.values(), parts.experts.values(), what + ", experts");
+      expect_same_bits(ours.weights.values(), parts.weights.values(), what + ", weights");
+      expect_within(ours.mlp.values(), parts.mlp.values(),
+                    std::span(allowed).first(size_t(rows * kHidden)), what + ", mlp");
+      if (rows > tolerance().invariant_rows) continue;
+      for (int64_t r = 0; r < rows; ++r) {
+        const Outputs alone(1);
+        ops().mlp_and_experts(args(r, 1, alone));
+        expect_same_bits(rows_of(ours.mlp, r, 1), alone.mlp.values(), what + ", a row of mlp");
+        expect_same_bits(rows_of(ours.experts, r, 1), alone.experts.values(), what + ", a row");
+      }
+    }
+  }
+}
+
 SLIP_TEST_BACKENDS(ExpertsEqual);
 
 }  // namespace

@@ -39,6 +39,7 @@ class Backend final : public RefOps {
   void gated_mlp(const GatedMlpArgs&) override { asked.emplace_back("gated_mlp"); }
   void experts(const ExpertsArgs&) override { asked.emplace_back("experts"); }
   void routed_experts(const RoutedExpertsArgs&) override { asked.emplace_back("routed_experts"); }
+  void mlp_and_experts(const MlpAndExpertsArgs&) override { asked.emplace_back("mlp_and_experts"); }
   void cluster_head(const ClusterHeadArgs&) override { asked.emplace_back("cluster_head"); }
   void norm_linears(const NormLinearsArgs&) override { asked.emplace_back("norm_linears"); }
 
@@ -78,7 +79,8 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
   ops.join({});
   ops.add_branch({});
   ops.linears({});
-  ops.gated_mlp({.x = {}, .mlp = mlp, .scratch = {}, .out = {}});
+  const GatedMlpArgs dense{.x = {}, .mlp = mlp, .scratch = {}, .out = {}};
+  ops.gated_mlp(dense);
   const ExpertsArgs experts{.x = {},
                             .ids = {},
                             .weights = {},
@@ -89,14 +91,15 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
                             .out = {}};
   ops.experts(experts);
   ops.routed_experts({.logits = {}, .experts = experts});
+  ops.mlp_and_experts({.mlp = dense, .experts = {.logits = {}, .experts = experts}});
   ops.cluster_head({});
   ops.norm_linears({});
   ops.gated_delta_net({});
   ops.gate_heads_linear({});
   EXPECT_THAT(backend.asked,
               ElementsAre("run_step", "forget_steps", "peaks", "soft_cap", "join", "add_branch",
-                          "linears", "gated_mlp", "experts", "routed_experts", "cluster_head",
-                          "norm_linears", "gated_delta_net", "gate_heads_linear"));
+                          "linears", "gated_mlp", "experts", "routed_experts", "mlp_and_experts",
+                          "cluster_head", "norm_linears", "gated_delta_net", "gate_heads_linear"));
 }
 
 class Around final : public ForwardingOps {

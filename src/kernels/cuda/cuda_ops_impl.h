@@ -60,6 +60,7 @@ class CudaOps : public Ops {
   void route(const RouteArgs& args) override;
   void experts(const ExpertsArgs& args) override;
   void routed_experts(const RoutedExpertsArgs& args) override;
+  void mlp_and_experts(const MlpAndExpertsArgs& args) override;
   void cluster_head(const ClusterHeadArgs& args) override;
   void causal_conv(const CausalConvArgs& args) override;
   void delta_net(const DeltaNetArgs& args) override;
@@ -88,7 +89,12 @@ class CudaOps : public Ops {
   void norm_and_round(const RmsNormArgs& args, std::byte* rounded);
   void run_linears(const View& x, std::span<const LinearOutput> outputs, bool add);
   // `logits`: null where experts have been chosen; they come in quads.
-  void run_experts(const ExpertsArgs& args, const float* logits, const float* scales);
+  // Of experts that have been chosen, or, with logits, have not; beside a dense MLP, or not.
+  struct Choosing {
+    const float *logits, *scales;
+  };
+  void run_experts(const ExpertsArgs& args, const Choosing& choosing, const GatedMlpArgs* dense);
+  bool can_choose(const RoutedExpertsArgs& args) const;
   void add_shared_expert(const ExpertsArgs& args);
 
   Launcher launcher_;

@@ -50,6 +50,8 @@ ExpertRow row_of(std::span<const ExpertWeight> weights) {
   return {weights[0], stride};
 }
 
+const float* or_null(const View& view) { return view.empty() ? nullptr : view.f32(); }
+
 constexpr int kScaleThreads = 256;
 
 // x[row] *= sigmoid(gates[row]); a block per row.
@@ -122,39 +124,63 @@ size_t experts_scratch_bytes(const StepLimits& limits) {
                                  limits.expert_width, limits.expert_width);
 }
 
-void CudaOps::experts(const ExpertsArgs& args) { run_experts(args, nullptr, nullptr); }
+void CudaOps::experts(const ExpertsArgs& args) { run_experts(args, {}, nullptr); }
+
+bool CudaOps::can_choose(const RoutedExpertsArgs& args) const {
+  const int64_t rows = args.logits.shape[0], experts = args.logits.shape[1];
+  return rows <= kFewRows && experts <= kMostChoosable &&
+         rows_of_quads(experts, {args.logits.f32()});
+}
 
 void CudaOps::routed_experts(const RoutedExpertsArgs& args) {
-  const Dims dims = check_shapes(args.routing());
-  const int64_t rows = dims["rows"], experts = dims["experts"];
-  if (rows <= kFewRows && experts <= kMostChoosable && rows_of_quads(experts, {args.logits.f32()}))
-    return run_experts(args.experts, args.logits.f32(),
-                       args.scales.empty() ? nullptr : args.scales.f32());
+  check_shapes(args.routing());
+  if (can_choose(args))
+    return run_experts(args.experts, {args.logits.f32(), or_null(args.scales)}, nullptr);
   route(args.routing());
   this->experts(args.experts);
 }
 
-void CudaOps::run_experts(const ExpertsArgs& args, const float* logits, const float* scales) {
+void CudaOps::mlp_and_experts(const MlpAndExpertsArgs& args) {
+  const GatedMlpArgs& mlp = args.mlp;
+  const ExpertsArgs& experts = args.experts.experts;
+  const int64_t rows = experts.x.shape[0];
+  const int64_t values =
+      rows * (experts.ids.shape[1] * experts.experts[0].gate.info.out + mlp.mlp.gate.info.out);
+  if (!can_choose(args.experts) || mlp.add || mlp.activation != experts.activation ||
+      mlp.x.shape != experts.x.shape || experts.scratch.count() < values)
+    return Ops::mlp_and_experts(args);
+  check(experts.shared.gate.empty(), "mlp_and_experts: experts with a shared one");
+  check_shapes(mlp);
+  check_shapes(args.experts.routing());
+  run_experts(experts, {args.experts.logits.f32(), or_null(args.experts.scales)}, &mlp);
+}
+
+// A dense MLP is a shared expert whose input and output are its own.
+void CudaOps::run_experts(const ExpertsArgs& args, const Choosing& choosing,
+                          const GatedMlpArgs* dense) {
   const Dims dims = check_shapes(args);
   const int64_t rows = dims["rows"], hidden = dims["hidden"], top_k = dims["top_k"];
   const auto experts = int64_t(args.experts.size());
   check(experts > 0 && experts <= kMostExperts && top_k <= kMostTopK, "experts: ", top_k, " of ",
         experts, "; the most are ", kMostTopK, " of ", kMostExperts);
   if (rows == 0) return;
-  const bool has_shared = !args.shared.gate.empty();
+  const GatedMlp& shared_mlp = dense ? dense->mlp : args.shared;
+  const bool has_shared = !shared_mlp.gate.empty();
   const int64_t width = args.experts[0].gate.info.out;
-  const int64_t shared_width = has_shared ? args.shared.gate.info.out : 0;
+  const int64_t shared_width = has_shared ? shared_mlp.gate.info.out : 0;
   for (const GatedMlp& expert : args.experts) check_expert(expert, hidden, width);
-  if (has_shared) check_expert(args.shared, hidden, shared_width);
+  if (has_shared) check_expert(shared_mlp, hidden, shared_width);
 
   const ExpertTables::Table& table = expert_tables_.of(args.experts, launcher_.stream, *memory_);
-  const DeviceMlp shared = has_shared ? device_mlp(args.shared) : DeviceMlp{};
+  const DeviceMlp shared = has_shared ? device_mlp(shared_mlp) : DeviceMlp{};
   ExpertsStep step{.x = args.x.f32(),
-                   .logits = logits,
-                   .scales = scales,
+                   .logits = choosing.logits,
+                   .scales = choosing.scales,
                    .ids = args.ids.i32(),
                    .weights = args.weights.f32(),
-                   .shared_gate = has_shared ? args.shared_gate.f32() : nullptr,
+                   .shared_x = dense ? dense->x.f32() : args.x.f32(),
+                   .shared_gate = has_shared && !dense ? args.shared_gate.f32() : nullptr,
+                   .shared_out = dense ? dense->out.f32() : nullptr,
                    .out = args.out.f32(),
                    .table = table.device,
                    .weights_of = {table.rows[kGate], table.rows[kUp], table.rows[kDown]},

@@ -99,7 +99,9 @@ struct ExpertsStep {
   const float* scales;        // [experts], of weights; null: 1
   int32_t* ids;               // [rows, top_k]
   float* weights;             // [rows, top_k]
-  const float* shared_gate;   // [rows]
+  const float* shared_x;      // [rows, hidden]
+  const float* shared_gate;   // [rows]; null with shared_out
+  float* shared_out;          // [rows, hidden]; null: the shared expert is added to the others
   float* out;                 // [rows, hidden]
   const ExpertWeight* table;  // [kExpertMatrices][experts]
   ExpertRow weights_of[kExpertMatrices];

@@ -69,7 +69,8 @@ template <bool kOneRow>
 void launch_kinds(const Launcher& launcher, const ExpertsStep& step, int most_bytes,
                   float* activations) {
   using enum SlabKind;
-  const bool suits = step.top_k > 0 && rows_of_quads(step.hidden, {step.x, activations}) &&
+  const bool suits = step.top_k > 0 &&
+                     rows_of_quads(step.hidden, {step.x, step.shared_x, activations}) &&
                      step.width % kQuad == 0 && step.shared_width % kQuad == 0;
   const bool alone = step.shared_width == 0;
   const bool whole = step.hidden % kSlabIn == 0 && step.shared_width % kSlabIn == 0;
@@ -83,12 +84,13 @@ void launch_kinds(const Launcher& launcher, const ExpertsStep& step, int most_by
   gate_up(launcher, step, most_bytes, activations);
 
   const InputForms &down_forms = step.down_forms, &shared_down = step.shared_down_forms;
-  const auto down = suits && down_forms.int4_64 && alone ? launch_down<kOneRow, int4_64, int4_64>
-                    : !suits || !down_forms.int4         ? launch_down<kOneRow, any, any>
-                    : alone || shared_down.int4          ? launch_down<kOneRow, int4, int4>
-                    : shared_down.fp8                    ? launch_down<kOneRow, int4, fp8>
-                    : shared_down.bf16 && whole          ? launch_down<kOneRow, int4, bf16>
-                                                         : launch_down<kOneRow, any, any>;
+  const auto down = suits && down_forms.int4_64 && (alone || shared_down.int4_64)
+                        ? launch_down<kOneRow, int4_64, int4_64>
+                    : !suits || !down_forms.int4 ? launch_down<kOneRow, any, any>
+                    : alone || shared_down.int4  ? launch_down<kOneRow, int4, int4>
+                    : shared_down.fp8            ? launch_down<kOneRow, int4, fp8>
+                    : shared_down.bf16 && whole  ? launch_down<kOneRow, int4, bf16>
+                                                 : launch_down<kOneRow, any, any>;
   down(launcher, step, activations);
 }
 
@@ -114,7 +116,9 @@ void run_few_rows(const Launcher& launcher, const ExpertsStep& step, float* acti
     if (step.logits) part.logits += int64_t(first) * step.experts;
     part.ids += int64_t(first) * step.top_k;
     part.weights += int64_t(first) * step.top_k;
-    if (step.shared_width > 0) part.shared_gate += first;
+    part.shared_x += int64_t(first) * step.hidden;
+    if (step.shared_gate) part.shared_gate += first;
+    if (step.shared_out) part.shared_out += int64_t(first) * step.hidden;
     const auto run = part.rows == 1 ? launch_kinds<true> : launch_kinds<false>;
     run(launcher, part, most, activations);
   }

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   float sum = kOneRow ? read_own() : 0.0f;  // with several rows registers are scarce
 #pragma unroll 1
   for (int i = thread; i < pairs; i += kWalkThreads) weights[i] = __ldcg(step.weights + i);
-  if (shared_slabs > 0 && thread < rows) gates[thread] = sigmoid(__ldcg(step.shared_gate + thread));
+  if (step.shared_gate && thread < rows) gates[thread] = sigmoid(__ldcg(step.shared_gate + thread));
   __syncthreads();
   const int experts = kOneRow ? step.top_k : chosen.count;
   const int last_tile = (step.hidden + kTileOut - 1) / kTileOut - 1;
@@ -204,8 +204,13 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
 #pragma unroll 8
   for (int pair = own_row * step.top_k; pair < (own_row + 1) * step.top_k; ++pair)
     sum = fmaf(weights[pair], place(values, pair * slabs)[own_output], sum);
-  if (shared_slabs > 0)
-    sum = fmaf(gates[own_row], place(shared_values, own_row * shared_slabs)[own_output], sum);
+  if (shared_slabs > 0) {
+    const float of_shared = place(shared_values, own_row * shared_slabs)[own_output];
+    if (step.shared_out)
+      step.shared_out[own - step.out] = of_shared;
+    else
+      sum = fmaf(gates[own_row], of_shared, sum);
+  }
   *own = sum;
 }
 

@@ -90,7 +90,8 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
   const int width = is_shared ? step.shared_width : step.width;
   const int slabs = slabs_of(step.hidden);
   const InputForms& forms = is_shared ? step.shared_forms : step.forms;
-  const RoundedInputs<kKind> inputs(memory, step.x, step.rows, step.hidden, forms);
+  const RoundedInputs<kKind> inputs(memory, is_shared ? step.shared_x : step.x, step.rows,
+                                    step.hidden, forms);
   // [entries][gate, up][slabs][16 outputs]
   auto* values = reinterpret_cast<float*>(memory + rounded_inputs_bytes(step.rows, slabs, forms));
   const auto users_of = [&](const GateUpBatch::Slot& slot) {

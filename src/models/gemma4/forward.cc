@@ -92,37 +92,38 @@ void add_attention(const Layer& layer, const Pass& pass) {
   pass.ops.add_branch(args);
 }
 
-// expert_out = experts(expert_in), those that router_in leads to
-void run_experts(const Moe& moe, const Pass& pass) {
+// branch = mlp(normed); with experts, expert_out = experts(expert_in), those that router_in leads
+// to
+void run_mlp(const Layer& layer, const Pass& pass) {
   Activations& act = pass.act;
+  const GatedMlpArgs mlp{.x = pass.of(act.normed),
+                         .mlp = layer.mlp,
+                         .scratch = act.mlp.scratch.view,
+                         .out = pass.of(act.branch),
+                         .activation = kActivation,
+                         .add = false};
+  if (!layer.moe) return pass.ops.gated_mlp(mlp);
   const View logits = pass.of(act.mlp.router_logits);
-  pass.ops.linear({.x = pass.of(act.router_in), .weight = moe.router, .out = logits});
-  pass.ops.routed_experts({.logits = logits,
-                           .experts = {.x = pass.of(act.expert_in),
-                                       .ids = pass.of(act.mlp.expert_ids),
-                                       .weights = pass.of(act.mlp.expert_weights),
-                                       .experts = moe.experts,
-                                       .shared = kNoSharedExpert,
-                                       .shared_gate = {},
-                                       .scratch = act.mlp.scratch.view,
-                                       .out = pass.of(act.expert_out),
-                                       .activation = kActivation,
-                                       .add = false},
-                           .scales = moe.expert_scales});
+  pass.ops.linear({.x = pass.of(act.router_in), .weight = layer.moe->router, .out = logits});
+  const RoutedExpertsArgs experts{.logits = logits,
+                                  .experts = {.x = pass.of(act.expert_in),
+                                              .ids = pass.of(act.mlp.expert_ids),
+                                              .weights = pass.of(act.mlp.expert_weights),
+                                              .experts = layer.moe->experts,
+                                              .shared = kNoSharedExpert,
+                                              .shared_gate = {},
+                                              .scratch = act.mlp.scratch.view,
+                                              .out = pass.of(act.expert_out),
+                                              .activation = kActivation,
+                                              .add = false},
+                                  .scales = layer.moe->expert_scales};
+  pass.ops.mlp_and_experts({.mlp = mlp, .experts = experts});
 }
 
-// The dense MLP, and the experts beside it.
 void add_mlp(const Layer& layer, const Pass& pass) {
-  pass.ops.gated_mlp({.x = pass.of(pass.act.normed),
-                      .mlp = layer.mlp,
-                      .scratch = pass.act.mlp.scratch.view,
-                      .out = pass.of(pass.act.branch),
-                      .activation = kActivation,
-                      .add = false});
   AddBranchArgs args =
       branch_onto_residual(layer.post_mlp_scale, pass, layer.per_layer ? 1 : layer.factor);
   if (layer.moe) {
-    run_experts(*layer.moe, pass);
     args.beside = pass.of(pass.act.expert_out);
     args.branch_scale = layer.moe->dense_scale;
     args.beside_scale = layer.moe->output_scale;
@@ -149,6 +150,7 @@ void run_layer(const Layer& layer, size_t index, const Pass& pass) {
                          .eps = pass.config.eps};
   attend(layer.attention, norm, pass.config.layers[index], pass);
   add_attention(layer, pass);
+  run_mlp(layer, pass);
   add_mlp(layer, pass);
   if (!layer.per_layer) return;
   use_per_layer_input(*layer.per_layer, index, pass);
