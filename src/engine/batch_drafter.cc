@@ -232,12 +232,7 @@ void BatchDrafter::drop_pass() {
 }
 
 LogitRow BatchDrafter::logits(int64_t question) {
-  const std::span<const int32_t> tokens = engine_.model().draft_tokens();
-  if (tokens.empty()) return {logits_, question};
-  const std::span<const float> few = logits_.row(question);
-  const std::span<float> all = spread_.row(0);
-  for (size_t i = 0; i < tokens.size(); ++i) all[size_t(tokens[i])] = few[i];
-  return {spread_, 0};
+  return {logits_, question, engine_.model().draft_tokens(), &spread_};
 }
 
 }  // namespace slip

@@ -27,4 +27,18 @@ std::optional<Peak> Logits::peak(int64_t index) {
   return peak;
 }
 
+std::span<float> LogitRow::values() const {
+  const std::span<float> row = logits.row(index);
+  if (tokens.empty()) return row;
+  const std::span<float> all = all_tokens->row(0);
+  for (size_t i = 0; i < tokens.size(); ++i) all[size_t(tokens[i])] = row[i];
+  return all;
+}
+
+std::optional<Peak> LogitRow::peak() const {
+  std::optional<Peak> peak = logits.peak(index);
+  if (peak && !tokens.empty()) peak->id = tokens[size_t(peak->id)];
+  return peak;
+}
+
 }  // namespace slip

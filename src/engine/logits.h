@@ -40,9 +40,14 @@ class Logits {
 struct LogitRow {
   Logits& logits;
   int64_t index;
+  // Where columns stand for some tokens alone, those, rising; and a row of the whole vocabulary on
+  // the host that has nothing for all others.
+  std::span<const int32_t> tokens{};
+  Logits* all_tokens = nullptr;
 
-  std::span<float> values() const { return logits.row(index); }
-  std::optional<Peak> peak() const { return logits.peak(index); }
+  // Of the whole vocabulary.
+  std::span<float> values() const;
+  std::optional<Peak> peak() const;
 };
 
 }  // namespace slip

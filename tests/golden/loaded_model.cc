@@ -77,6 +77,7 @@ LoadedModel::LoadedModel(const std::filesystem::path& folder, const Backend& bac
   engine.memory.pages = options.pages;
   engine.with_drafter = options.with_drafter;
   engine.max_drafts = options.max_drafts;
+  engine.weights = options.weights;
   engine.max_rows = options.max_rows;
   engine.logit_rows = options.max_rows;
   auto loaded = Engine::load(source.value(), engine, *ops_, pool_, {});

@@ -55,6 +55,7 @@ struct LoadedOptions {
   int64_t checkpoints = 0;
   std::optional<int64_t> pages{};
   std::filesystem::path drafter{};  // the folder of one with files of its own
+  WeightChoices weights{};
 };
 
 class LoadedModel {
