@@ -142,6 +142,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int64_t lane_value = int64_t(lane()) * kQuad;
   const float4 scale = load_quad<true>(p.norm_scale, lane_value, kHead);
   let_next_begin();
+  if (span.replay > 0) {  // what the last step recorded
+    replay_recorded(at, rows, state);
+    if (span.record) state.store<true>(at);
+  }
   wait_for_inputs();
 
   channel.ask();
@@ -149,14 +153,6 @@ __global__ void __launch_bounds__(kThreads, 1)
     rows[thread].gates = {p.delta.a[at.gate(thread)], p.delta.b[at.gate(thread)], 0};
   float4 z{};
   if (warp < span.rows) z = load_quad<true>(p.z + at.gate(warp) * kHead, lane_value, kHead);
-  if (span.replay > 0) {
-    // Gates are where replayed rows will be.
-    const DeltaGates gates = thread < span.rows ? rows[thread].gates : DeltaGates{};
-    __syncthreads();
-    replay_recorded(at, rows, state);
-    if (thread < span.rows) rows[thread].gates = gates;
-    if (span.record) state.store<true>(at);
-  }
 
   channel.convolve(rows);
   __syncthreads();

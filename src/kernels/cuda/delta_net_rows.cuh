@@ -129,8 +129,8 @@ __device__ __forceinline__ void fetch_recorded(const DeltaPlace& at, int row, in
   fetch_keys<kWhole>(to.k, at.recorded_key(side, row), part, at.p.key_dim);
   fetch_columns<kWhole>(to.v, at.recorded_delta(side, row) + at.column, part,
                         at.p.value_dim - at.column);
-  if (part == 0)
-    __pipeline_memcpy_async(&to.gates.alpha, at.recorded_decay(side, row), sizeof(float));
+  // From the second-level cache, as copies of 16 bytes are: the first one may be out of date.
+  if (part == 0) to.gates.alpha = __ldcg(at.recorded_decay(side, row));
 }
 
 namespace delta_net_rows {
