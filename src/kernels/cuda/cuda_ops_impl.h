@@ -94,7 +94,6 @@ class CudaOps : public Ops {
     const float *logits, *scales;
   };
   void run_experts(const ExpertsArgs& args, const Choosing& choosing, const GatedMlpArgs* dense);
-  bool can_choose(const RoutedExpertsArgs& args) const;
   void add_shared_expert(const ExpertsArgs& args);
 
   Launcher launcher_;

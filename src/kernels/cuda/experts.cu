@@ -52,6 +52,13 @@ ExpertRow row_of(std::span<const ExpertWeight> weights) {
 
 const float* or_null(const View& view) { return view.empty() ? nullptr : view.f32(); }
 
+// Whether run_few_rows() can choose the experts itself.
+bool can_choose(const RoutedExpertsArgs& args) {
+  const int64_t rows = args.logits.shape[0], experts = args.logits.shape[1];
+  return rows <= kFewRows && experts <= kMostChoosable &&
+         rows_of_quads(experts, {args.logits.f32()});
+}
+
 constexpr int kScaleThreads = 256;
 
 // x[row] *= sigmoid(gates[row]); a block per row.
@@ -125,12 +132,6 @@ size_t experts_scratch_bytes(const StepLimits& limits) {
 }
 
 void CudaOps::experts(const ExpertsArgs& args) { run_experts(args, {}, nullptr); }
-
-bool CudaOps::can_choose(const RoutedExpertsArgs& args) const {
-  const int64_t rows = args.logits.shape[0], experts = args.logits.shape[1];
-  return rows <= kFewRows && experts <= kMostChoosable &&
-         rows_of_quads(experts, {args.logits.f32()});
-}
 
 void CudaOps::routed_experts(const RoutedExpertsArgs& args) {
   check_shapes(args.routing());
