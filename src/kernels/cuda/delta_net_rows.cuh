@@ -170,9 +170,9 @@ __device__ __forceinline__ void prepare_row(const DeltaPlace& at, int row, int p
     kk = dot(k[i], k[i], kk);
     kq = dot(k[i], q[i], kq);
   }
-  // Not only in the first thread, which has fetched the gates: without a branch the long way
-  // through exp and log is gone while sums are under way.
-  const DeltaGates raw = it.gates;
+  // The first thread has fetched the gates, the others compute with none: without a branch the long
+  // way through exp and log is gone while sums are under way.
+  const DeltaGates raw = part == 0 ? it.gates : DeltaGates{};
   const float alpha = expf(-at.rate * softplus(raw.alpha + at.dt_bias));
   const float beta = sigmoid(raw.beta);
   qq = row_sum(qq);
