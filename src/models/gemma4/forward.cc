@@ -78,8 +78,7 @@ void attend(const AttentionWeights& attention, const RmsNormArgs& norm, const La
                    .out = pass.of(pass.act.branch)});
 }
 
-// What those that read the residual behind attention get: the dense MLP, the router and the
-// experts.
+// The branch of attention joins the residual, which the dense MLP, the router and the experts read.
 void add_attention(const Layer& layer, const Pass& pass) {
   std::array<NormOutput, 3> outputs{{{layer.mlp_scale, pass.of(pass.act.normed)}}};
   if (layer.moe) {
@@ -92,8 +91,7 @@ void add_attention(const Layer& layer, const Pass& pass) {
   pass.ops.add_branch(args);
 }
 
-// branch = mlp(normed); with experts, expert_out = experts(expert_in), those that router_in leads
-// to
+// branch = mlp(normed); with experts also expert_out = experts(expert_in), chosen by router_in
 void run_mlp(const Layer& layer, const Pass& pass) {
   Activations& act = pass.act;
   const GatedMlpArgs mlp{.x = pass.of(act.normed),
