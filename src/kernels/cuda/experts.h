@@ -30,8 +30,9 @@ struct alignas(16) ExpertWeight {
 
 ExpertWeight expert_weight(const Weight& weight);
 
-// How weights want their activations: int4 in groups of 128 as integers (int4_products.cuh), other
-// slabs as f16, bf16 as two numbers of its kind (split_floats.cuh), other floats as they are.
+// How weights want their activations: int4 in groups of 128, or where all are in groups of 64, as
+// integers (int4_products.cuh), other slabs as f16, bf16 as two numbers of its kind
+// (split_floats.cuh), other floats as they are.
 struct InputForms {
   bool integers = false, halves = false, splits = false;
   // Whether all weights are; int4: in groups of 128, or of 64.

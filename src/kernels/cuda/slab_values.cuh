@@ -362,7 +362,7 @@ __device__ __forceinline__ WeightTile tile_of(const ExpertWeight& weight, int ti
   return weight_tile(weight, tile, in);
 }
 
-// What a warp has of a slab of a kind, and its values.
+// What a warp has of a slab of a kind (of any kind: nothing is walked), and its values.
 template <SlabKind kKind>
 struct WordsOf {
   using Type = Int4Words<groups_of(kKind)>;
