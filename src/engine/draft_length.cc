@@ -8,18 +8,23 @@ namespace {
 // Chances are remembered over some hundred drafts, times over as many steps.
 constexpr double kKeepChance = 0.995;
 constexpr double kKeepTime = 0.99;
-// What takes so many times longer than usual was interrupted by something else, unless it stays so.
-constexpr double kOutlier = 2.5;
-constexpr int kMostDoubted = 8;
+// The first steps of a length may be slow, as on a GPU, where they are recorded.
+constexpr int64_t kSlowBeginnings = 2;
+// A single time is believed to be so many times longer or shorter than expected, and no more: it
+// may have been interrupted.
+constexpr double kMostSurprise = 1.5;
+constexpr double kDraftTrust = 0.1;  // how far a single draft's time moves what is expected
 
-// Steps of different lengths at the beginning, to learn what rows cost; each several times, for the
-// first of a length may be slow. When drafting does not pay, the last two are tried again now and
-// then, in case the text or the machine has changed.
-constexpr std::array<int64_t, 10> kExploredDrafts = {4, 4, 0, 0, 2, 2, 1, 1, 2, 1};
-constexpr int64_t kExploreAgainFrom = 8, kExploreAfter = 64;
+// Steps at the beginning, to learn what rows cost: two lengths, each until it is believed. When
+// drafting does not pay, the last two are tried again now and then, in case the text or the machine
+// has changed.
+constexpr std::array<int64_t, 8> kExploredDrafts = {2, 2, 2, 0, 0, 0, 2, 2};
+constexpr int64_t kExploreAgainFrom = 6;
+// The first times soon: what was seen at the beginning may have been bad luck.
+constexpr int64_t kFirstPatience = 12, kMostPatience = 96;
 
 // What costs count for in a step that is to learn.
-constexpr double kCuriosity = 0.5;
+constexpr double kCuriosity = 0.7;
 
 constexpr std::array<float, 7> kMargins = {0.25f, 0.5f, 1.0f, 1.75f, 2.75f, 4.0f, 6.0f};
 // What to expect before anything was seen.
@@ -31,19 +36,6 @@ constexpr double kPriorWeight = 4;
 void FadingMean::add(double value, double keep) {
   sum_ = sum_ * keep + value;
   weight_ = weight_ * keep + 1;
-}
-
-bool UsualTime::add(double seconds, bool& restarted) {
-  restarted = !mean_.empty() && (seconds * kOutlier < mean_.mean() ||
-                                 (seconds > kOutlier * mean_.mean() && doubted_ >= kMostDoubted));
-  if (restarted) mean_ = FadingMean();
-  if (!mean_.empty() && seconds > kOutlier * mean_.mean()) {
-    ++doubted_;
-    return false;
-  }
-  doubted_ = 0;
-  mean_.add(seconds, kKeepTime);
-  return true;
 }
 
 DraftChances::DraftChances() {
@@ -78,6 +70,11 @@ void DraftChances::end_step(int64_t verified, int64_t right) {
 }
 
 void DraftCosts::Line::add(double rows, double seconds) {
+  constexpr double kEnough = 1.5;  // steps, to expect anything
+  if (n_ > kEnough) {
+    const double expected = fixed_ + rows * each_;
+    seconds = std::min(seconds, expected * kMostSurprise);
+  }
   for (double* sum : {&n_, &x_, &y_, &xx_, &xy_}) *sum *= kKeepTime;
   n_ += 1;
   x_ += rows;
@@ -86,15 +83,15 @@ void DraftCosts::Line::add(double rows, double seconds) {
   xy_ += rows * seconds;
   // Steps of one length say nothing about what one more row costs.
   const double spread = n_ * xx_ - x_ * x_;
-  if (spread > 0.02 * n_ * n_) slope_ = std::max(0.0, (n_ * xy_ - x_ * y_) / spread);
-}
-
-double DraftCosts::Line::slope() const {
-  if (slope_ >= 0) return slope_;
-  return x_ > 0 ? y_ / x_ : 0;
+  if (spread > 0.02 * n_ * n_) each_ = std::max(0.0, (n_ * xy_ - x_ * y_) / spread);
+  fixed_ = (y_ - each_ * x_) / n_;
 }
 
 bool DraftCosts::exploring() const { return explored_ < int64_t(kExploredDrafts.size()); }
+
+int64_t DraftCosts::patience() const {
+  return std::min(kFirstPatience << std::min<int64_t>(fruitless_tries_, 8), kMostPatience);
+}
 
 int64_t DraftCosts::drafts_to_explore() const { return kExploredDrafts[size_t(explored_)]; }
 
@@ -104,16 +101,17 @@ bool DraftCosts::idle() const {
 }
 
 double DraftCosts::tokens_per_second() const {
-  return tokens_.mean() / std::max(seconds_.mean(), 1e-12);
+  const double seconds = recent_.steps * verify_time_.fixed() + recent_.rows * verify_time_.each() +
+                         recent_.drafts * draft_time_;
+  return seconds > 0 ? recent_.tokens / seconds : 0;
 }
 
 double DraftCosts::of_drafting() const {
-  return (curious() ? kCuriosity : 1) * tokens_per_second() *
-         (usual_draft_.mean() + verify_time_.slope());
+  return (curious() ? kCuriosity : 1) * tokens_per_second() * (draft_time_ + verify_time_.each());
 }
 
 double DraftCosts::of_verifying() const {
-  return (curious() ? kCuriosity : 1) * tokens_per_second() * verify_time_.slope();
+  return (curious() ? kCuriosity : 1) * tokens_per_second() * verify_time_.each();
 }
 
 // Steps of always the same length would never learn what others take.
@@ -124,28 +122,28 @@ void DraftCosts::end_step(const DraftOutcome& outcome) {
   ++steps_;
   if (exploring()) ++explored_;
   idle_steps_ = outcome.made > 0 ? 0 : idle_steps_ + 1;
-  if (idle_steps_ >= kExploreAfter) {
+  if (idle_steps_ >= patience()) {
     idle_steps_ = 0;
     explored_ = kExploreAgainFrom;
+    ++fruitless_tries_;
   }
+  if (unpaid_steps_ == 0) fruitless_tries_ = 0;
   const int64_t rows = outcome.verified + outcome.sequences;
-  if (!believes(outcome, size_t(rows))) return;
-  verify_time_.add(double(rows), outcome.verify_seconds);
-  tokens_.add(double(outcome.right + outcome.sequences), kKeepTime);
-  seconds_.add(outcome.draft_seconds + outcome.verify_seconds, kKeepTime);
+  learn_times(outcome, rows);
+  const auto add = [](double& sum, int64_t amount) { sum = sum * kKeepTime + double(amount); };
+  add(recent_.steps, 1);
+  add(recent_.rows, rows);
+  add(recent_.drafts, outcome.made);
+  add(recent_.tokens, outcome.right + outcome.sequences);
 }
 
-bool DraftCosts::believes(const DraftOutcome& outcome, size_t rows) {
-  bool draft_again = false, verify_again = false;
-  const bool draft = outcome.made == 0 ||
-                     usual_draft_.add(outcome.draft_seconds / double(outcome.made), draft_again);
-  const bool verify = usual_verify_[std::min(rows, usual_verify_.size() - 1)].add(
-      outcome.verify_seconds, verify_again);
-  if (draft_again || verify_again) {
-    verify_time_ = Line();
-    tokens_ = seconds_ = FadingMean();
-  }
-  return draft && verify;
+void DraftCosts::learn_times(const DraftOutcome& outcome, int64_t rows) {
+  int64_t& seen = seen_[std::min(size_t(rows), seen_.size() - 1)];
+  if (++seen > kSlowBeginnings) verify_time_.add(double(rows), outcome.verify_seconds);
+  if (outcome.made == 0 || ++seen_drafting_ <= kSlowBeginnings) return;
+  const double seconds = outcome.draft_seconds / double(outcome.made);
+  if (draft_time_ == 0) draft_time_ = seconds;
+  draft_time_ += kDraftTrust * (std::min(seconds, draft_time_ * kMostSurprise) - draft_time_);
 }
 
 bool wants_another(const DraftChances& chances, const DraftCosts& costs) {

@@ -5,9 +5,10 @@
 //
 //   chance that it and all before it are right  >  rate * (time to draft it + time to verify it)
 //
-// where rate is the tokens per second reached so far: the tokens that the same time would yield
-// otherwise. Chances come from what happened to earlier drafts of the same certainty, times from a
-// line fitted to earlier steps. The text is the same whatever is chosen here.
+// where rate is the tokens per second of recent steps, if they took what such steps take now: the
+// tokens that the same time would yield otherwise. Chances come from what happened to earlier
+// drafts of the same certainty, times from a line fitted to earlier steps. The text is the same
+// whatever is chosen here.
 #pragma once
 
 #include <algorithm>
@@ -32,19 +33,6 @@ class FadingMean {
 
  private:
   double sum_, weight_;
-};
-
-// What something usually takes. Single times that are far longer are not believed: something else
-// was going on, or a graph was recorded; a time that is far shorter says that all before were such.
-class UsualTime {
- public:
-  // False: the sample was not believed. `restarted` tells that those before it no longer are.
-  bool add(double seconds, bool& restarted);
-  double mean() const { return mean_.mean(); }
-
- private:
-  FadingMean mean_;
-  int doubted_ = 0;  // one after the other
 };
 
 // How often the drafts of one text are right.
@@ -112,25 +100,33 @@ class DraftCosts {
   class Line {
    public:
     void add(double rows, double seconds);
-    double slope() const;
+    double fixed() const { return fixed_; }
+    double each() const { return each_; }
 
    private:
     double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;
-    double slope_ = -1;  // of the last time that steps of different lengths were seen
+    double fixed_ = 0, each_ = 0;
+  };
+  // What of one step there was, or of several, of which the older ones count less.
+  struct Amounts {
+    double steps = 0, rows = 0, drafts = 0, tokens = 0;
   };
 
   double tokens_per_second() const;
-  // Whether the times of a step are to be believed.
-  bool believes(const DraftOutcome& outcome, size_t rows);
+  int64_t patience() const;  // steps without drafts until some are tried again
+  void learn_times(const DraftOutcome& outcome, int64_t rows);
 
   int64_t steps_ = 0;
-  int64_t explored_ = 0;      // steps of the current exploration; beyond its end: none
-  int64_t idle_steps_ = 0;    // since a draft was made
-  int64_t unpaid_steps_ = 0;  // since one was made because it pays
+  int64_t explored_ = 0;         // steps of the current exploration; beyond its end: none
+  int64_t idle_steps_ = 0;       // since a draft was made
+  int64_t unpaid_steps_ = 0;     // since one was made because it pays
+  int64_t fruitless_tries_ = 0;  // of drafts, since one paid
   Line verify_time_;
-  std::array<UsualTime, 64> usual_verify_;  // by rows
-  UsualTime usual_draft_;                   // of one draft
-  FadingMean tokens_, seconds_;             // of a step
+  double draft_time_ = 0;  // of one
+  Amounts recent_;
+  // Steps that were seen, by rows, and those that drafted.
+  std::array<int64_t, 64> seen_{};
+  int64_t seen_drafting_ = 0;
 };
 
 // Both, for one text at a time.

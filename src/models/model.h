@@ -48,7 +48,7 @@ struct DraftStep {
   std::span<const Span> spans;  // position p of the hidden states; the last one, without own keys
   std::span<const int64_t> outputs;  // rows whose logits are wanted
   View logits;                       // [outputs, draft_tokens() or vocabulary]
-  View next_hidden;                  // [rows, hidden] for the next draft; may be empty
+  View next_hidden;                  // [rows, hidden] for the next draft: of outputs; may be empty
   View peaks{};                      // i32 [outputs, 3]; may be empty
 };
 

@@ -15,6 +15,8 @@ struct World {
   double row_seconds, first_row_seconds, draft_seconds;
   // The first two steps of each length take so many times longer, as where they are recorded.
   double slow_beginnings = 1;
+  // From this step on all times are twice as long.
+  int slower_from = 1'000'000;
 };
 
 // Tokens per second and mean number of verified drafts, after some learning.
@@ -23,8 +25,8 @@ struct Course {
   double drafts = 0;
 };
 
-Course live(DraftLength length, const World& world, int steps = 3000) {
-  std::mt19937 random(5);
+Course live(DraftLength length, const World& world, int steps = 3000, uint32_t seed = 5) {
+  std::mt19937 random(seed);
   std::uniform_real_distribution<double> uniform(0, 1);
   double tokens = 0, seconds = 0, drafts = 0;
   std::map<int64_t, int> seen;
@@ -39,6 +41,7 @@ Course live(DraftLength length, const World& world, int steps = 3000) {
     while (outcome.right < outcome.verified && uniform(random) < world.chance) ++outcome.right;
     double noise = 0.9 + 0.2 * uniform(random);
     if (seen[outcome.verified]++ < 2) noise *= world.slow_beginnings;
+    if (step >= world.slower_from) noise *= 2;
     outcome.draft_seconds = double(outcome.made) * world.draft_seconds * noise;
     outcome.verify_seconds =
         (world.first_row_seconds + double(outcome.verified) * world.row_seconds) * noise;
@@ -84,6 +87,30 @@ TEST(DraftLength, SlowBeginningsAreNotBelieved) {
   for (int64_t drafts = 0; drafts <= 8; ++drafts)
     best = std::max(best, live(DraftLength::fixed(drafts), world).rate);
   EXPECT_GT(live(DraftLength::automatic(8), world, 600).rate, 0.9 * best);
+}
+
+TEST(DraftLength, AShortAnswerIsEnoughToLearnFrom) {
+  // Sixty steps, of which the last forty count; the mean of some lives, as single ones are noisy.
+  const World cheap{
+      .chance = 0.95, .row_seconds = 0.1, .first_row_seconds = 1, .draft_seconds = 0.1};
+  const World dear{.chance = 0.6, .row_seconds = 0.5, .first_row_seconds = 1, .draft_seconds = 0.2};
+  for (const World& world : {cheap, dear}) {
+    double best = 0, reached = 0;
+    for (int64_t drafts = 0; drafts <= 8; ++drafts)
+      best = std::max(best, live(DraftLength::fixed(drafts), world).rate);
+    constexpr int kLives = 20;
+    for (uint32_t seed = 0; seed < kLives; ++seed)
+      reached += live(DraftLength::automatic(8), world, 60, seed).rate / kLives;
+    EXPECT_GT(reached, 0.88 * best) << "chance " << world.chance;
+  }
+}
+
+TEST(DraftLength, AMachineThatBecomesSlowerChangesNothing) {
+  // All times double in the middle: what pays is the same.
+  World world{.chance = 0.9, .row_seconds = 0.15, .first_row_seconds = 1, .draft_seconds = 0.1};
+  const double before = live(DraftLength::automatic(8), world).drafts;
+  world.slower_from = 1500;
+  EXPECT_NEAR(live(DraftLength::automatic(8), world).drafts, before, 0.1 * before);
 }
 
 TEST(DraftLength, GivesUpWhereNothingIsRightAndTriesAgain) {

@@ -32,6 +32,7 @@ void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cach
                              .out_q = pass.of(act.q),
                              .kv = kv,
                              .spans = pass.spans});
+  if (pass.wanted.count == 0) return;
   pass.ops.attention({.q = pass.of(act.q),
                       .kv = kv,
                       .out = attended,
@@ -39,10 +40,10 @@ void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cach
                       .spans = pass.spans,
                       .k = k,
                       .v = v});
-  pass.ops.gate_heads_linear({.x = attended,
-                              .q_and_gate = q_and_gate,
+  pass.ops.gate_heads_linear({.x = pass.wanted_of(act.attended),
+                              .q_and_gate = pass.wanted_of(act.projected),
                               .weight = attention.o,
-                              .out = pass.of(pass.act.residual)});
+                              .out = pass.wanted_of(pass.act.residual)});
 }
 
 // residual += out (norm(delta_rule(conv(qkv))) * silu(z))
@@ -82,25 +83,25 @@ void feed_forward(const GatedMlp& mlp, const RmsNormArgs& norm, const Pass& pass
   Activations& act = pass.act;
   pass.ops.rms_norm(norm);
   pass.ops.gated_mlp(
-      {.x = norm.out, .mlp = mlp, .scratch = act.mlp.scratch.view, .out = pass.of(act.residual)});
+      {.x = norm.out, .mlp = mlp, .scratch = act.mlp.scratch.view, .out = norm.x});
 }
 
 void feed_forward(const Moe& moe, const RmsNormArgs& norm, const Pass& pass) {
   Activations& act = pass.act;
-  const View logits = pass.of(act.mlp.router_logits);
-  const View shared_gate = pass.of(act.shared_gate);
+  const View logits = pass.wanted_of(act.mlp.router_logits);
+  const View shared_gate = pass.wanted_of(act.shared_gate);
 
   const LinearOutput gates[] = {{moe.router, logits}, {moe.shared_gate, shared_gate}};
   pass.ops.norm_linears({.norm = norm, .outputs = gates});
   pass.ops.routed_experts({.logits = logits,
                            .experts = {.x = norm.out,
-                                       .ids = pass.of(act.mlp.expert_ids),
-                                       .weights = pass.of(act.mlp.expert_weights),
+                                       .ids = pass.wanted_of(act.mlp.expert_ids),
+                                       .weights = pass.wanted_of(act.mlp.expert_weights),
                                        .experts = moe.experts,
                                        .shared = moe.shared,
                                        .shared_gate = shared_gate,
                                        .scratch = act.mlp.scratch.view,
-                                       .out = pass.of(act.residual)}});
+                                       .out = norm.x}});
 }
 
 }  // namespace
@@ -115,14 +116,16 @@ void prepare_rotation(const Pass& pass) {
 }
 
 void decoder_layer(const Layer& layer, size_t cache_index, const Pass& pass) {
-  const auto norm = [&](const View& scale) {
-    return RmsNormArgs{.x = pass.of(pass.act.residual),
-                       .scale = scale,
-                       .out = pass.of(pass.act.normed),
-                       .eps = pass.config.eps};
-  };
-  const RmsNormArgs input_norm = norm(layer.input_scale), post_norm = norm(layer.post_scale);
+  const RmsNormArgs input_norm{.x = pass.of(pass.act.residual),
+                               .scale = layer.input_scale,
+                               .out = pass.of(pass.act.normed),
+                               .eps = pass.config.eps};
   std::visit([&](const auto& mixer) { mix(mixer, input_norm, cache_index, pass); }, layer.mixer);
+  if (pass.wanted.count == 0) return;
+  const RmsNormArgs post_norm{.x = pass.wanted_of(pass.act.residual),
+                              .scale = layer.post_scale,
+                              .out = pass.wanted_of(pass.act.normed),
+                              .eps = pass.config.eps};
   std::visit([&](const auto& mlp) { feed_forward(mlp, post_norm, pass); }, layer.mlp);
 }
 

@@ -3,6 +3,7 @@
 
 #include "cache/cache.h"
 #include "kernels/ops.h"
+#include "models/common/head.h"
 #include "models/qwen3_5/activations.h"
 #include "models/qwen3_5/weights.h"
 
@@ -16,14 +17,20 @@ struct Pass {
   Activations& act;
   std::span<const Span> spans;
   int64_t rows;
+  // Rows that the layer is computed for; the others only leave their keys and values.
+  OutputRows wanted{0, rows};
 
   View of(const Tensor& tensor) const { return tensor.view.first(rows); }
+  View wanted_of(const Tensor& tensor) const {
+    return tensor.view.slice(wanted.first, wanted.count);
+  }
 };
 
 // cos and sin for the positions of this pass.
 void prepare_rotation(const Pass& pass);
 
-// residual += mixer(norm(residual)); residual += mlp(norm(residual))
+// residual += mixer(norm(residual)); residual += mlp(norm(residual)). Delta-net layers compute all
+// rows, wanted or not: each needs the ones before it.
 void decoder_layer(const Layer& layer, size_t cache_index, const Pass& pass);
 
 }  // namespace slip::qwen3_5

@@ -9,7 +9,9 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
   check(weights_.mtp.has_value(), "draft() on a model without an MTP layer");
   const Mtp& mtp = *weights_.mtp;
   run_pass(pass_owner(), step, [&] {
-    const Pass pass{config_, ops_, cache, activations_, step.spans, step.ids.shape[0]};
+    // Tokens that are certain only need keys, for the drafts behind them.
+    const OutputRows outputs = output_rows(step.outputs);
+    const Pass pass{config_, ops_, cache, activations_, step.spans, step.ids.shape[0], outputs};
     const View residual = pass.of(activations_.residual), joined = pass.of(activations_.joined);
     const View hidden = pass.of(activations_.normed);
     const float eps = config_.eps;
@@ -21,10 +23,13 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
     ops_.join({.a = residual, .b = hidden, .out = joined});
     ops_.linear({.x = joined, .weight = mtp.fc, .out = residual});
     decoder_layer(mtp.layer, config_.layers.size(), pass);
+    if (outputs.count == 0) return;
     const View normed = step.next_hidden.empty() ? hidden : step.next_hidden;
-    ops_.rms_norm({.x = residual, .scale = mtp.final_scale, .out = normed, .eps = eps});
-    score(ops_, normed, output_rows(step.outputs), weights_.draft_head(),
-          {step.logits, step.peaks});
+    ops_.rms_norm({.x = pass.wanted_of(activations_.residual),
+                   .scale = mtp.final_scale,
+                   .out = normed.slice(outputs.first, outputs.count),
+                   .eps = eps});
+    score(ops_, normed, outputs, weights_.draft_head(), {step.logits, step.peaks});
   });
 }
 

@@ -19,8 +19,8 @@ namespace {
 constexpr int kFloatChains = 18;
 constexpr int kFloatRows = 6;
 
-// Rows that share unpacked weights: with four chains each they fill the registers.
-constexpr int kInt4Rows = 4;
+// Rows that share unpacked weights.
+constexpr int kInt4Rows = 8;
 
 inline __m512i broadcast4(const int8_t* p) {
   int32_t four;
@@ -73,22 +73,21 @@ template <int kBytes, int T>
 inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
                      const int32_t* offsets, F32x16* out) {
   const __m512i nibble = _mm512_set1_epi8(15);
-  // Four cycles pass before a chain can go on: a single row of single bytes needs four of them.
-  constexpr int kChains = kBytes * T == 1 ? 4 : 2;
+  // Four cycles pass before a chain can go on, so four are needed, and few rows must have several.
+  constexpr int kChains = kBytes * T == 1 ? 4 : kBytes * T < 4 ? 2 : 1;
   ByteSums<kBytes, kChains> sums[T];
   const auto add_chunk = [&](int64_t c, int chain) {
     const __m512i w = _mm512_loadu_si512(codes + c * 64);
     const __m512i w0 = _mm512_and_si512(w, nibble);
     const __m512i w1 = _mm512_and_si512(_mm512_srli_epi16(w, 4), nibble);
-    for (int t = 0; t < T; ++t) {
-      sums[t].add(chain, w0, x[t] + c * 8 * kBytes);
-      sums[t].add(chain + 1, w1, x[t] + c * 8 * kBytes + 4 * kBytes);
-    }
+    for (int t = 0; t < T; ++t) sums[t].add(chain, w0, x[t] + c * 8 * kBytes);
+    for (int t = 0; t < T; ++t)
+      sums[t].add((chain + 1) % kChains, w1, x[t] + c * 8 * kBytes + 4 * kBytes);
   };
   int64_t c = 0;
   for (; c + 2 <= chunks; c += 2) {
     add_chunk(c, 0);
-    add_chunk(c + 1, kChains - 2);
+    add_chunk(c + 1, kChains / 2);
   }
   if (c < chunks) add_chunk(c, 0);
   for (int t = 0; t < T; ++t)
