@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/ref/kv_codes.h"
@@ -119,8 +120,17 @@ TEST_P(KvCodesEqual, EveryPairOfCodecs) {
   Rng rng(3);
   for (const KvCodec keys : kCodecs)
     for (const KvCodec values : kCodecs)
-      for (const int64_t head_dim : {16, 32, 256})
+      for (const int64_t head_dim : {16, 32, 256, 512})
         expect_equal_to_ref(ops(), KvRows(shape_of(2, 2, head_dim), 203, rng), {keys, values}, 200);
+}
+
+// The same for heads that GPUs read in tiles, with so many rows that they are a prompt.
+TEST_P(KvCodesEqual, EveryPairOfCodecsInPrompts) {
+  Rng rng(17);
+  for (const KvCodec keys : kCodecs)
+    for (const KvCodec values : kCodecs)
+      for (const int64_t head_dim : {256, 512})
+        expect_equal_to_ref(ops(), KvRows(shape_of(2, 1, head_dim), 88, rng), {keys, values}, 70);
 }
 
 TEST_P(KvCodesEqual, EveryContextAndNumberOfRows) {
@@ -147,16 +157,45 @@ TEST_P(KvCodesEqual, ManyRows) {
     expect_equal_to_ref(ops(), KvRows(shape_of(group, 1, 32), 330, rng), kDefault, 37);
 }
 
+// Gemma's full layers: heads of 512, at places where pages and segments of the context end and
+// where more segments begin than are added up at once.
+TEST_P(KvCodesEqual, WideHeadsAfterEveryContext) {
+  Rng rng(13);
+  for (const int64_t context : {0, 63, 64, 128, 600})
+    for (const int64_t rows : {1, 3})
+      expect_equal_to_ref(ops(), KvRows(shape_of(8, 2, 512), context + rows, rng), kDefault,
+                          context);
+}
+
+// All of Gemma's groups, alone and with drafts that reach into another segment.
+TEST_P(KvCodesEqual, WideHeadsOfEveryGroup) {
+  Rng rng(14);
+  for (const auto& [group, kv_heads] : {std::pair{8, 1}, {4, 2}, {16, 1}, {8, 2}, {8, 4}})
+    for (const int64_t rows : {1, 5})
+      expect_equal_to_ref(ops(), KvRows(shape_of(group, kv_heads, 512), 125 + rows, rng), kDefault,
+                          125);
+}
+
+// A prompt, from its beginning, from the middle of a page and behind whole ones. Rows of the step,
+// the tail and codes are all read.
+TEST_P(KvCodesEqual, WideHeadsOfManyRows) {
+  Rng rng(15);
+  for (const int64_t context : {0, 37, 128})
+    expect_equal_to_ref(ops(), KvRows(shape_of(8, 1, 512), context + 75, rng), kDefault, context);
+}
+
 // Pages without anything in them have scales of zero; others are all that counts.
 TEST_P(KvCodesEqual, ZerosHaveNoWeightAndNoValue) {
   Rng rng(7);
-  for (const KvCodec codec : kCodecs) {
-    const KvRows inputs(shape_of(2, 1, 32), 203, rng);
-    std::ranges::fill(rows_of(inputs.k, 10, 150), 0.0f);
-    std::ranges::fill(rows_of(inputs.v, 0, 128), 0.0f);
-    expect_equal_to_ref(ops(), inputs, {codec, codec}, 200);
-    std::ranges::fill(inputs.v.values(), 0.0f);
-    expect_equal_to_ref(ops(), inputs, {codec, codec}, 200);
+  for (const int64_t head_dim : {32, 512}) {
+    for (const KvCodec codec : kCodecs) {
+      const KvRows inputs(shape_of(2, 1, head_dim), 203, rng);
+      std::ranges::fill(rows_of(inputs.k, 10, 150), 0.0f);
+      std::ranges::fill(rows_of(inputs.v, 0, 128), 0.0f);
+      expect_equal_to_ref(ops(), inputs, {codec, codec}, 200);
+      std::ranges::fill(inputs.v.values(), 0.0f);
+      expect_equal_to_ref(ops(), inputs, {codec, codec}, 200);
+    }
   }
 }
 
@@ -246,6 +285,32 @@ TEST_P(KvCodesEqual, StepsDoNotMatter) {
   }
 }
 
+// The same for heads that GPUs read in tiles: around the ends of a page and of as many segments as
+// are added up at once, and where many rows take two tiles of queries per block and one takes one.
+TEST_P(KvCodesEqual, StepsDoNotMatterToTiles) {
+  Rng rng(16);
+  constexpr int64_t kRows = 24;
+  for (const int64_t head_dim : {256, 512}) {
+    const KvRows inputs(shape_of(8, 2, head_dim), 1100 + kRows, rng);
+    for (const KvRecipe& recipe : {kDefault, KvRecipe{KvCodec::int8, KvCodec::tq3}}) {
+      for (const int64_t start : {55, 505, 1100}) {
+        const auto rows_in = [&](const std::vector<int64_t>& steps) {
+          KvSequence sequence(ops(), inputs, recipe);
+          sequence.store_only(start);
+          for (const int64_t rows : steps) sequence.step(rows);
+          const auto rows = rows_of(sequence.out(), start, kRows);
+          return std::vector<float>(rows.begin(), rows.end());
+        };
+        const std::vector<float> one_by_one = rows_in(std::vector<int64_t>(kRows, 1));
+        const std::string what = cat(describe(inputs.shape, recipe), " after ", start);
+        expect_same_bits(rows_in({16, 8}), one_by_one, what);
+        expect_same_bits(rows_in({2, 3, 4, 15}), one_by_one, what);
+        EXPECT_LE(worst_error(rows_in({kRows}), one_by_one, head_dim), 2 * kTolerance) << what;
+      }
+    }
+  }
+}
+
 TEST(CpuKvCodes, ThreadsDoNotMatter) {
   Rng rng(9);
   for (const KvShape& shape : kLongShapes) {
@@ -270,21 +335,24 @@ TEST(CpuKvCodes, ThreadsDoNotMatter) {
 TEST_P(KvCodesEqual, RejectedRowsLeaveNoTrace) {
   Rng rng(10);
   constexpr int64_t kCount = 140;
-  const KvShape shape = shape_of(2, 1, 32);
-  const KvRows inputs(shape, kCount, rng), wrong(shape, kCount, rng);
-  const Outcome clean = run(ops(), inputs, kDefault, std::vector<int64_t>(kCount, 1));
   const auto advance = [&](KvSequence& sequence, int64_t end) {
     while (sequence.length() < end)
       sequence.step(std::min(end - sequence.length(), tolerance().invariant_rows));
   };
-  for (const int64_t start : {1, 55, 60, 63, 64, 119, 127}) {
-    for (const int64_t accepted : {0, 1, 4, 8}) {
-      KvSequence sequence(ops(), inputs, kDefault);
-      advance(sequence, start);
-      sequence.tentative_step(9, accepted, wrong);
-      sequence.tentative_step(1, 0, wrong);
-      advance(sequence, kCount);
-      expect_same(outcome(sequence), clean, cat(accepted, " of 9 rows from ", start));
+  for (const int64_t head_dim : {32, 512}) {
+    const KvShape shape = shape_of(2, 1, head_dim);
+    const KvRows inputs(shape, kCount, rng), wrong(shape, kCount, rng);
+    const Outcome clean = run(ops(), inputs, kDefault, std::vector<int64_t>(kCount, 1));
+    for (const int64_t start : {1, 55, 60, 63, 64, 119, 127}) {
+      for (const int64_t accepted : {0, 1, 4, 8}) {
+        KvSequence sequence(ops(), inputs, kDefault);
+        advance(sequence, start);
+        sequence.tentative_step(9, accepted, wrong);
+        sequence.tentative_step(1, 0, wrong);
+        advance(sequence, kCount);
+        expect_same(outcome(sequence), clean,
+                    cat(accepted, " of 9 rows from ", start, ", heads of ", head_dim));
+      }
     }
   }
 }
@@ -292,31 +360,33 @@ TEST_P(KvCodesEqual, RejectedRowsLeaveNoTrace) {
 // Two sequences in one step, their pages mixed, against each alone.
 TEST_P(KvCodesEqual, SequencesDoNotMix) {
   Rng rng(11);
-  const KvShape shape = shape_of(2, 2, 32);
-  const KvRows both(shape, 200 + 70, rng);
-  const std::vector<int32_t> tables[2] = {{5, 1, 2, 0}, {3, 4}};
-  const Span spans[2] = {{.first_row = 0, .rows = 200, .state_slot = 1, .pages = tables[0]},
-                         {.first_row = 200, .rows = 70, .state_slot = 0, .pages = tables[1]}};
-  const auto run_spans = [&](std::initializer_list<std::span<const Span>> steps) {
-    KvRows rows(shape, both.count());
-    rows.copy(0, both, 0, both.count());
-    const KvStorage storage(kDefault, shape, 6);
-    std::vector<float> out;
-    for (const std::span<const Span> step : steps) {
-      const Guarded result = run_step(ops(), rows, storage, step);
-      for (const Span& span : step) {
-        const auto part = rows_of(result, span.first_row, span.rows);
-        out.insert(out.end(), part.begin(), part.end());
+  for (const int64_t head_dim : {32, 512}) {
+    const KvShape shape = shape_of(2, 2, head_dim);
+    const KvRows both(shape, 200 + 70, rng);
+    const std::vector<int32_t> tables[2] = {{5, 1, 2, 0}, {3, 4}};
+    const Span spans[2] = {{.first_row = 0, .rows = 200, .state_slot = 1, .pages = tables[0]},
+                           {.first_row = 200, .rows = 70, .state_slot = 0, .pages = tables[1]}};
+    const auto run_spans = [&](std::initializer_list<std::span<const Span>> steps) {
+      KvRows rows(shape, both.count());
+      rows.copy(0, both, 0, both.count());
+      const KvStorage storage(kDefault, shape, 6);
+      std::vector<float> out;
+      for (const std::span<const Span> step : steps) {
+        const Guarded result = run_step(ops(), rows, storage, step);
+        for (const Span& span : step) {
+          const auto part = rows_of(result, span.first_row, span.rows);
+          out.insert(out.end(), part.begin(), part.end());
+        }
       }
-    }
-    return out;
-  };
-  const std::vector<float> together = run_spans({spans});
-  const std::vector<float> apart = run_spans({{spans, 1}, {spans + 1, 1}});
-  if (both.count() <= tolerance().invariant_rows)
-    expect_same_bits(together, apart, "two sequences");
-  else
-    EXPECT_LE(worst_error(together, apart, shape.head_dim), 2 * kTolerance) << "two sequences";
+      return out;
+    };
+    const std::vector<float> together = run_spans({spans});
+    const std::vector<float> apart = run_spans({{spans, 1}, {spans + 1, 1}});
+    if (both.count() <= tolerance().invariant_rows)
+      expect_same_bits(together, apart, "two sequences");
+    else
+      EXPECT_LE(worst_error(together, apart, shape.head_dim), 2 * kTolerance) << "two sequences";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, KvCodesEqual, ::testing::ValuesIn(fast_backends()),

@@ -308,7 +308,7 @@ void OpsTest::SetUp() {
                  .expert_width = 512,
                  .hidden = 1024,
                  .q_heads = 32,
-                 .head_dim = 256,
+                 .head_dim = 512,
                  .context = 8192});
 }
 

@@ -128,32 +128,42 @@ TEST_P(WindowEqual, QueriesAloneAreRotatedAsBesideKeys) {
   expect_same_bits(alone.values(), both.values(), "queries");
 }
 
-// A question about stored positions, as drafters ask: with a coded cache, at every place of a page.
+// Questions about stored positions, as drafters ask: with a coded cache, at every place of a page.
 TEST_P(WindowEqual, QuestionsAboutStoredPositions) {
   Rng rng(4);
-  const KvShape shape{4, 2, 64, 64};
-  for (const char* name : {"f32", "k4v4", "int8"}) {
-    const KvRecipe recipe = parse_kv_recipe(name).value();
-    constexpr int64_t kLength = 200;
+  constexpr int64_t kLength = 200;
+  for (const KvShape& shape : {KvShape{4, 2, 64, 64}, KvShape{4, 1, 512, 64}}) {
     const KvRows inputs(shape, kLength, rng);
-    for (const int64_t length : {1, 5, 63, 64, 65, 127, 128, 129, 192}) {
-      Guarded ours({1, 4, 64}), right({1, 4, 64});
-      for (Ops* on : {&ops(), &ref()}) {
+    for (const char* name : {"f32", "k4v4", "int8"}) {
+      const KvRecipe recipe = parse_kv_recipe(name).value();
+      for (const int64_t length : {1, 5, 63, 64, 65, 127, 128, 129, 192}) {
         // A prompt in one go, then the last token by itself, as it comes.
-        KvSequence sequence(*on, inputs, recipe);
-        if (length > 2) sequence.store_only(length - 2);
-        while (sequence.length() < length) sequence.store_only(1);
+        KvSequence ours(ops(), inputs, recipe), right(ref(), inputs, recipe);
+        for (KvSequence* sequence : {&ours, &right}) {
+          if (length > 2) sequence->store_only(length - 2);
+          while (sequence->length() < length) sequence->store_only(1);
+        }
         std::vector<int32_t> table;
         for (int64_t i = kLength / 64; i >= 0; --i) table.push_back(int32_t(i));
         table.resize(size_t((length + 63) / 64));  // no page behind the last position
-        const Span span{.rows = 1, .start = length - 1, .state_slot = 1, .pages = table};
-        on->attention({.q = inputs.q.view().slice(199, 1),
-                       .kv = sequence.storage().views(),
-                       .out = on == &ref() ? right : ours,
-                       .scale = 0.125f,
-                       .spans = {&span, 1}});
+        for (const int64_t rows : {1, 3, 20}) {
+          if (rows > length) continue;
+          const Span span{.rows = rows, .start = length - rows, .state_slot = 1, .pages = table};
+          const View q = inputs.q.view().slice(kLength - rows, rows);
+          Guarded our_out(q.shape), right_out(q.shape);
+          const auto ask = [&](Ops& on, const KvSequence& sequence, const View& out) {
+            on.attention({.q = q,
+                          .kv = sequence.storage().views(),
+                          .out = out,
+                          .scale = 1.0f / std::sqrt(float(shape.head_dim)),
+                          .spans = {&span, 1}});
+          };
+          ask(ops(), ours, our_out);
+          ask(ref(), right, right_out);
+          expect_close(our_out.values(), right_out.values(), 0, 5e-3,
+                       cat(name, ", heads of ", shape.head_dim, ", ", rows, " rows at ", length));
+        }
       }
-      expect_close(ours.values(), right.values(), 0, 5e-3, cat(name, " at ", length));
     }
   }
 }

@@ -21,18 +21,19 @@ struct Finish {
   int32_t q_heads, head_dim;
   float value_factor;
   int64_t window;  // 0: all positions
-  bool rotated;
-  SignBits signs;  // of values
+  SignBits signs;  // of values, which are rotated
 };
 
 // Adds up the segments of one row and head; block (row of the partials, head). Segments are dealt
-// out in a fixed way, so that a row's sum depends on its own position alone.
+// out in a fixed way, so that a row's sum depends on its own position alone. Sums of coded values
+// are turned back: of heads of kRotated dimensions, or 0.
+template <int kRotated>
 __global__ void __launch_bounds__(kCombineThreads, 1)
     combine_kernel(const __grid_constant__ Finish p, const __grid_constant__ Partials partials,
                    int segments) {
   extern __shared__ float weights[];  // [segments]
   __shared__ float4 shares[kCombineThreads];
-  __shared__ float head[kTileDim];
+  __shared__ float head[kRotated > 0 ? kRotated : 1];
   __shared__ float sums[kWarp];
   let_next_begin();
   wait_for_inputs();
@@ -86,25 +87,33 @@ __global__ void __launch_bounds__(kCombineThreads, 1)
     float total = values[0];
     for (int i = 1; i < dealt; ++i) total += values[i * p.head_dim];
     total = __fmul_rn(total, factor);
-    if (p.rotated)
+    if constexpr (kRotated > 0)
       head[d] = total;
     else
       out[d] = total;
   }
-  if (!p.rotated) return;
-  __syncthreads();
-  if (threadIdx.x >= kWarp) return;
-  float x[kTileDim / kWarp];  // coded heads have so many dimensions
+  if constexpr (kRotated > 0) {
+    __syncthreads();
+    if (threadIdx.x >= kWarp) return;
+    float x[kRotated / kWarp];
 #pragma unroll
-  for (int e = 0; e < kTileDim / kWarp; ++e) x[e] = head[threadIdx.x + kWarp * e];
-  unrotate_in_registers(x, p.signs);
+    for (int e = 0; e < kRotated / kWarp; ++e) x[e] = head[threadIdx.x + kWarp * e];
+    unrotate_in_registers(x, p.signs);
 #pragma unroll
-  for (int e = 0; e < kTileDim / kWarp; ++e) out[threadIdx.x + kWarp * e] = x[e];
+    for (int e = 0; e < kRotated / kWarp; ++e) out[threadIdx.x + kWarp * e] = x[e];
+  }
+}
+
+using CombineKernel = void (*)(Finish, Partials, int);
+
+CombineKernel combine_kernel_for(const KvRecipe& recipe, int64_t head_dim) {
+  if (!recipe.coded()) return combine_kernel<0>;
+  return head_dim == kWideTileDim ? combine_kernel<kWideTileDim> : combine_kernel<kTileDim>;
 }
 
 // Turns back what blocks that saw all positions have written; a warp per row and head.
 __global__ void unrotate_kernel(const __grid_constant__ Finish p, int64_t rows) {
-  __shared__ float heads[kUnrotateWarps][kTileDim];
+  __shared__ float heads[kUnrotateWarps][kWideTileDim];
   let_next_begin();
   wait_for_inputs();
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
@@ -130,11 +139,11 @@ TileKernel tile_kernel(const KvPages& kv, const Dims& dims, int tiles) {
     const TileKernel kernel = plain_tile_kernel(kv.recipe.keys, dims["head_dim"], tiles);
     return aligned(kv.keys) && aligned(kv.values) ? kernel : nullptr;
   }
-  if (dims["head_dim"] != kTileDim) return nullptr;
+  if (!coded_kv_shape(kv).in_tiles()) return nullptr;
   for (const View& view :
        {kv.keys, kv.values, kv.key_scales, kv.value_scales, kv.key_tail, kv.value_tail})
     check(aligned(view), "attention: coded pages at ", view.data, " are not aligned");
-  return coded_tile_kernel(kv.recipe, tiles);
+  return coded_tile_kernel(kv.recipe, dims["head_dim"], tiles);
 }
 
 TileParams tile_params(const AttentionArgs& args, const DeviceSpan* spans) {
@@ -154,14 +163,15 @@ TileParams tile_params(const AttentionArgs& args, const DeviceSpan* spans) {
   params.window = args.window;
   params.ring_pages = int32_t(kv.ring_pages);
   if (!kv.recipe.coded()) return params;
-  check(!args.k.empty(), "attention: coded heads of ", args.q.shape[2],
-        " dimensions are read beside the step's own keys");
+  params.lead = args.k.empty() ? 1 : 0;
+  check(params.lead == 0 || args.q.shape[2] > kTileDim, "attention: coded heads of ",
+        args.q.shape[2], " dimensions are read beside the step's own keys");
   params.key_scales = kv.key_scales.as<uint16_t>(DType::bf16);
   params.value_scales = kv.value_scales.as<uint16_t>(DType::bf16);
   params.key_tail = kv.key_tail.as<uint16_t>(DType::bf16);
   params.value_tail = kv.value_tail.as<uint16_t>(DType::bf16);
-  params.k = args.k.f32();
-  params.v = args.v.f32();
+  params.k = args.k.empty() ? nullptr : args.k.f32();
+  params.v = args.k.empty() ? nullptr : args.v.f32();
   params.key_table = magnitude_table(kv.recipe.keys);
   params.value_table = magnitude_table(kv.recipe.values);
   params.signs = sign_bits(KvSide::keys);
@@ -210,7 +220,6 @@ void CudaOps::attention(const AttentionArgs& args) {
                 .head_dim = int32_t(head_dim),
                 .value_factor = params.value_factor,
                 .window = args.window,
-                .rotated = args.kv.recipe.coded(),
                 .signs = sign_bits(KvSide::values)};
 
   if (most_whole > 0) {
@@ -219,7 +228,7 @@ void CudaOps::attention(const AttentionArgs& args) {
                     unsigned(span_count) * kv_heads);
     launch(launcher_, grid, kTileThreads, 0, whole_kernel, params);
     const int64_t warps = rows * params.q_heads;
-    if (finish.rotated)
+    if (args.kv.recipe.coded())
       launch(launcher_, unsigned((warps + kUnrotateWarps - 1) / kUnrotateWarps),
              kUnrotateWarps * kWarp, 0, unrotate_kernel, finish, rows);
   }
@@ -249,8 +258,8 @@ void CudaOps::attention(const AttentionArgs& args) {
     launch(launcher_, grid, kTileThreads, 0, tile_kernel(args.kv, dims, tiles), params);
     if (at_once) continue;
     launch(launcher_, dim3(unsigned(group_rows), unsigned(params.q_heads)), kCombineThreads,
-           size_t(segments) * sizeof(float), combine_kernel, finish, params.partials,
-           int(segments));
+           size_t(segments) * sizeof(float), combine_kernel_for(args.kv.recipe, head_dim), finish,
+           params.partials, int(segments));
   }
 }
 

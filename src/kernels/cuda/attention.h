@@ -1,11 +1,11 @@
 // Attention of this backend, in two ways.
 //
-// Tiles (attention_tiles.cuh) are for what models have: pages of 64, heads of 128 or 256, keys and
-// values in bf16, fp8 or codes. A block computes some queries of one kv head over a range of
-// positions on tensor cores. For spans of few rows the range is a segment of the context; sums over
-// segments are left in scratch, and the last block, or where there are many a second launch, adds
-// them up. Segments begin at fixed positions, so that a row's bits depend on its own position
-// alone. For longer spans the range is everything.
+// Tiles (attention_tiles.cuh) are for what models have: pages of 64, heads of 128, 256 or 512, keys
+// and values in bf16, fp8 or, but for heads of 128, codes. A block computes some queries of one kv
+// head over a range of positions on tensor cores. For spans of few rows the range is a segment of
+// the context; sums over segments are left in scratch, and the last block, or where there are many
+// a second launch, adds them up. Segments begin at fixed positions, so that a row's bits depend on
+// its own position alone. For longer spans the range is everything.
 //
 // Any other shape (attention_any.cu) is computed in float, a block per row and head.
 #pragma once
@@ -109,6 +109,7 @@ struct TileParams {
   int32_t block_queries;  // of a kv head that a block takes
   int32_t segments;       // 0: one block sees all positions and writes to `out`
   int32_t ring_pages;     // plain caches: 0, or pages of each sequence's ring
+  int32_t lead;           // coded caches: 1 if rows ask about positions stored before, or 0
   int64_t window;         // plain caches: positions that a row sees; 0: all before it
   float score_factor;     // log2(e) * scale, and what stored keys are short of
   float value_factor;     // what stored values are short of
@@ -126,7 +127,7 @@ inline constexpr int kCombineThreads = 512;  // of the second launch
 
 // Kernels for `tiles` (1 or 2) tiles of queries per block; null if there is none for such a cache.
 TileKernel plain_tile_kernel(KvCodec codec, int64_t head_dim, int tiles);
-TileKernel coded_tile_kernel(const KvRecipe& recipe, int tiles);
+TileKernel coded_tile_kernel(const KvRecipe& recipe, int64_t head_dim, int tiles);
 
 // Any shape.
 void attend_any(const Launcher& launcher, const AttentionArgs& args, const DeviceSpan* spans);

@@ -16,15 +16,18 @@ MagnitudeTable magnitude_table(KvCodec codec) {
   return table;
 }
 
-TileKernel coded_tile_kernel(const KvRecipe& recipe, int tiles) {
-  const int value_bits = bits_of(recipe.values);
-  switch (bits_of(recipe.keys)) {
-    case 8: return coded_tile_kernel_of_int8(value_bits, tiles);
-    case 4: return coded_tile_kernel_of_tq4(value_bits, tiles);
-    case 3: return coded_tile_kernel_of_tq3(value_bits, tiles);
-    case 2: return coded_tile_kernel_of_tq2(value_bits, tiles);
-    default: unreachable("bits of coded keys");
-  }
+TileKernel coded_tile_kernel(const KvRecipe& recipe, int64_t head_dim, int tiles) {
+  const bool wide = head_dim == kWideTileDim;
+  const auto kernel_for = [&] {
+    switch (bits_of(recipe.keys)) {
+      case 8: return wide ? coded_tile_kernel_of_wide_int8 : coded_tile_kernel_of_int8;
+      case 4: return wide ? coded_tile_kernel_of_wide_tq4 : coded_tile_kernel_of_tq4;
+      case 3: return wide ? coded_tile_kernel_of_wide_tq3 : coded_tile_kernel_of_tq3;
+      case 2: return wide ? coded_tile_kernel_of_wide_tq2 : coded_tile_kernel_of_tq2;
+      default: unreachable("bits of coded keys");
+    }
+  };
+  return kernel_for()(bits_of(recipe.values), tiles);
 }
 
 }  // namespace slip

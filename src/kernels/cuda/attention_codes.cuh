@@ -1,14 +1,14 @@
-// Attention to coded caches, for keys of kKeyBits bits.
+// Attention to coded caches, for keys of kKeyBits bits and heads of kDim.
 #pragma once
 
 #include "kernels/cuda/attention_tiles.cuh"
 
 namespace slip {
 
-template <int kKeyBits>
+template <int kKeyBits, int kDim>
 TileKernel coded_tile_kernel_of(int value_bits, int tiles) {
   const auto of = [tiles]<int kValueBits>(std::integral_constant<int, kValueBits>) -> TileKernel {
-    using Cache = CodedCache<kKeyBits, kValueBits>;
+    using Cache = CodedCache<kKeyBits, kValueBits, kDim>;
     return tiles == 1 ? attend_tiles<Cache, 1> : attend_tiles<Cache, 2>;
   };
   switch (value_bits) {

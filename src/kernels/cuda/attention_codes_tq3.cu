@@ -4,7 +4,7 @@
 namespace slip {
 
 TileKernel coded_tile_kernel_of_tq3(int value_bits, int tiles) {
-  return coded_tile_kernel_of<3>(value_bits, tiles);
+  return coded_tile_kernel_of<3, kTileDim>(value_bits, tiles);
 }
 
 }  // namespace slip

@@ -81,6 +81,17 @@ struct F32Rows {  // of the step, aligned to floats alone
     return saturated_halves(__uint_as_float(words[2 * u]), __uint_as_float(words[2 * u + 1]));
   }
 };
+struct PackedF32Rows {  // the same, rounded when they are loaded: half of the registers
+  using Value = float;
+  __device__ static uint32_t pair(const uint32_t* words, int u) { return words[u]; }
+};
+
+// Words that hold so many elements.
+template <class Rows>
+constexpr int words_of(int count) {
+  const bool packed = std::is_same_v<Rows, PackedF32Rows>;
+  return count * (packed ? 2 : int(sizeof(typename Rows::Value))) / 4;
+}
 
 // Rows of a chunk: `stride` values from one position to the next; those from `valid` on may hold
 // anything and are read as zero.
@@ -93,11 +104,14 @@ struct RowPage {
   // kCount values of a position; kWhole: all positions are valid.
   template <int kCount, bool kWhole>
   __device__ __forceinline__ void load(int position, int dim, uint32_t* words) const {
-    constexpr int kWords = kCount * int(sizeof(typename Rows::Value)) / 4;
+    constexpr int kWords = words_of<Rows>(kCount);
     const auto* at = rows + position * stride + dim;
     if (!kWhole && position >= valid) {
 #pragma unroll
       for (int i = 0; i < kWords; ++i) words[i] = 0;
+    } else if constexpr (std::is_same_v<Rows, PackedF32Rows>) {
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) words[i] = saturated_halves(at[2 * i], at[2 * i + 1]);
     } else if constexpr (sizeof(typename Rows::Value) == 4) {
 #pragma unroll
       for (int i = 0; i < kWords; ++i) words[i] = __float_as_uint(at[i]);
@@ -125,12 +139,14 @@ struct ColumnScales {
   }
 };
 
-// Keys of a chunk in kParts parts, of which one is held at a time.
-template <class Rows, int kDim, int kPartCount, bool kWhole>
+// Keys of a chunk in kParts parts, of which one is held at a time. kInLoop: parts are read in a
+// loop, for the sake of little code.
+template <class Rows, int kDim, int kPartCount, bool kWhole, bool kLoop = false>
 struct RowKeys {
   static constexpr int kParts = kPartCount;
+  static constexpr bool kInLoop = kLoop;
   static constexpr int kSteps = kDim / 32 / kParts;  // octets (n, i) of a part
-  static constexpr int kWords = 8 * int(sizeof(typename Rows::Value)) / 4;
+  static constexpr int kWords = words_of<Rows>(8);
   uint32_t words[2][kSteps][kWords];
   NoScales scales;
 
@@ -144,19 +160,21 @@ struct RowKeys {
                                       words[n][i]);
   }
 
-  __device__ __forceinline__ void octet(int n, int i, uint32_t (&operands)[4]) const {
+  // Of the part that is held.
+  __device__ __forceinline__ void octet(int, int n, int i, uint32_t (&operands)[4]) const {
 #pragma unroll
     for (int u = 0; u < 4; ++u) operands[u] = Rows::pair(words[n][i], u);
   }
 };
 
 // Values of a chunk, likewise; a part is some of the four steps of 16 positions.
-template <class Rows, int kDim, int kPartCount, bool kWhole>
+template <class Rows, int kDim, int kPartCount, bool kWhole, bool kLoop = false>
 struct RowValues {
   static constexpr int kParts = kPartCount;
+  static constexpr bool kInLoop = kLoop;
   static constexpr int kSteps = 4 / kParts;
   static constexpr int kPiece = kDim / 32;  // dimensions of a lane
-  static constexpr int kWords = kPiece * int(sizeof(typename Rows::Value)) / 4;
+  static constexpr int kWords = words_of<Rows>(kPiece);
   uint32_t words[kSteps][4][kWords];
   NoScales scales;
 
@@ -172,7 +190,7 @@ struct RowValues {
     }
   }
 
-  __device__ __forceinline__ void octet(int step, int u, uint32_t (&operands)[4]) const {
+  __device__ __forceinline__ void octet(int, int step, int u, uint32_t (&operands)[4]) const {
     uint32_t pairs[4];
 #pragma unroll
     for (int k = 0; k < 4; ++k) pairs[k] = Rows::pair(words[step][k], u);
@@ -206,23 +224,30 @@ struct CodePage {
   const uint16_t* scales;  // of its positions
 };
 
-template <int kBits>
+// In parts of 16 octets, which is all of a head of kTileDim; kHeld of them are held, all or one.
+// Scales come with the first.
+template <int kBits, int kDim, int kHeld>
 struct Codes {
-  static constexpr int kWords = kTileDim * kBits / 64;
-  uint32_t words[kWords];
+  static constexpr int kParts = kDim / kTileDim;
+  static constexpr bool kInLoop = kHeld < kParts;
+  static constexpr int kWords = kTileDim * kBits / 64;  // of a part
+  static constexpr int kLaneWords = kParts * kWords;    // of a chunk
+  uint32_t held[kHeld][kWords];
   ColumnScales scales;
 
-  __device__ __forceinline__ void load(const CodePage& page) {
+  __device__ __forceinline__ void load(const CodePage& page, int part) {
     constexpr int kPieces = kWords / 4;
-    const uint8_t* at = page.codes + (warp_id() * kPieces * kWarp + lane_id()) * 16;
+    const uint8_t* at =
+        page.codes + ((warp_id() * kParts + part) * kPieces * kWarp + lane_id()) * 16;
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece)
-      load_words<4, true>(at + piece * kWarp * 16, words + 4 * piece);
-    scales.load(page.scales);
+      load_words<4, true>(at + piece * kWarp * 16, held[kInLoop ? 0 : part] + 4 * piece);
+    if (part == 0) scales.load(page.scales);
   }
 
-  __device__ __forceinline__ void octet(const MagnitudeTable& table, int o,
+  __device__ __forceinline__ void octet(const MagnitudeTable& table, int part, int o,
                                         uint32_t (&operands)[4]) const {
+    const uint32_t(&words)[kWords] = held[kInLoop ? 0 : part];
     if constexpr (kBits == 8) {
       expand_bytes(words[2 * o], operands);
       expand_bytes(words[2 * o + 1], operands + 2);
@@ -243,27 +268,25 @@ struct Codes {
   }
 };
 
-template <int kBits>
-struct CodedKeys : Codes<kBits> {
-  static constexpr int kParts = 1, kSteps = kTileDim / 32;
+template <int kBits, int kDim, int kHeld>
+struct CodedKeys : Codes<kBits, kDim, kHeld> {
+  static constexpr int kSteps = kTileDim / 32;
   const MagnitudeTable& table;
 
   __device__ explicit CodedKeys(const MagnitudeTable& magnitudes) : table(magnitudes) {}
-  __device__ __forceinline__ void load(const CodePage& page, int) { Codes<kBits>::load(page); }
-  __device__ __forceinline__ void octet(int n, int i, uint32_t (&operands)[4]) const {
-    Codes<kBits>::octet(table, n * kSteps + i, operands);
+  __device__ __forceinline__ void octet(int part, int n, int i, uint32_t (&operands)[4]) const {
+    Codes<kBits, kDim, kHeld>::octet(table, part, n * kSteps + i, operands);
   }
 };
 
-template <int kBits>
-struct CodedValues : Codes<kBits> {
-  static constexpr int kParts = 1, kSteps = 4;
+template <int kBits, int kDim, int kHeld>
+struct CodedValues : Codes<kBits, kDim, kHeld> {
+  static constexpr int kSteps = 4 * kTileDim / kDim;
   const MagnitudeTable& table;
 
   __device__ explicit CodedValues(const MagnitudeTable& magnitudes) : table(magnitudes) {}
-  __device__ __forceinline__ void load(const CodePage& page, int) { Codes<kBits>::load(page); }
-  __device__ __forceinline__ void octet(int step, int u, uint32_t (&operands)[4]) const {
-    Codes<kBits>::octet(table, step * (kTileDim / 64) + u, operands);
+  __device__ __forceinline__ void octet(int part, int step, int u, uint32_t (&operands)[4]) const {
+    Codes<kBits, kDim, kHeld>::octet(table, part, step * (kDim / 64) + u, operands);
   }
 };
 
@@ -279,13 +302,15 @@ struct PlainCache {
   using Partial = Rows;
 };
 
-template <int kKeyBits, int kValueBits>
+template <int kKeyBits, int kValueBits, int kHeadDim>
 struct CodedCache {
-  static constexpr int kDim = kTileDim;
+  static constexpr int kDim = kHeadDim;
   static constexpr bool kCoded = true;
-  using Keys = CodedKeys<kKeyBits>;
+  using Keys = CodedKeys<kKeyBits, kDim, kDim / kTileDim>;
   template <bool>
-  using Values = CodedValues<kValueBits>;
+  using Values = CodedValues<kValueBits, kDim, kDim / kTileDim>;
+  using PartOfKeys = CodedKeys<kKeyBits, kDim, 1>;
+  using PartOfValues = CodedValues<kValueBits, kDim, 1>;
   using Page = CodePage;
 };
 

@@ -22,69 +22,95 @@ class TileBlock {
   static constexpr int kDim = Cache::kDim;
   static constexpr int kQueries = kTiles * kTileQueries;
   using Shared = TileShared<kDim, kTiles>;
+  static constexpr bool kWide = kDim > kTileDim;
   // Both keys and values of the next chunk are on their way, unless they take too many registers.
-  static constexpr bool kValuesAhead = kTiles == 1 || is_light<Cache>();
+  static constexpr bool kValuesAhead =
+      kWide ? kTiles == 1 && is_light<Cache>() : kTiles == 1 || is_light<Cache>();
   // Whether a last page that is not whole is read like the others. It costs a comparison per load
   // and saves code of its own, for which a short step waits.
   static constexpr bool kAllPages = kTiles == 1 && !Cache::kCoded;
   using Values = typename Cache::template Values<!kAllPages>;
   // Heads so wide that no whole chunk fits into registers: piece by piece, when it is needed.
-  static constexpr bool kWide = kDim > kTileDim;
+  static constexpr bool kByPieces = kWide && (kTiles > 1 || !Cache::kCoded);
 
   __device__ TileBlock(const TileParams& params, Shared& shared) : p_(params), shared_(shared) {}
 
   // All positions of the work.
   __device__ __forceinline__ void run() {
     const TileWork& work = shared_.work;
-    if constexpr (kWide) {
+    if constexpr (!kByPieces) {
+      run_ahead();
+    } else if constexpr (Cache::kCoded) {
+      prepare_queries();
+#pragma unroll 1
+      for (int64_t chunk = work.begin; chunk < work.pages_end; chunk += kChunk) run_codes(chunk);
+    } else {
       prepare_queries();
 #pragma unroll 1
       for (int64_t chunk = work.begin; chunk < work.end; chunk += kChunk)
         run_rows<typename Cache::Partial, 8, 4>(key_page(chunk), value_page(chunk), chunk);
-    } else {
-      run_ahead();
+    }
+    if constexpr (Cache::kCoded) {
+#pragma unroll 1
+      for (int64_t chunk = first_uncoded(); chunk < work.end; chunk += kChunk) run_uncoded(chunk);
     }
   }
 
-  // With the next chunk on its way.
+  // With the next chunk on its way. Keys and values come in as many parts; a part is asked for when
+  // another has been read, whose registers it can have.
   __device__ __forceinline__ void run_ahead() {
     const TileWork& work = shared_.work;
     typename Cache::Keys keys = key_source();
     Values values = value_source();
+    constexpr int kParts = Values::kParts;
     const int64_t end = kAllPages ? work.end : work.pages_end;
     if (work.begin < end) {
-      keys.load(key_page(work.begin), 0);
-      if constexpr (kValuesAhead) values.load(value_page(work.begin), 0);
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) keys.load(key_page(work.begin), part);
+#pragma unroll
+      for (int part = 0; part < kParts && kValuesAhead; ++part)
+        values.load(value_page(work.begin), part);
     }
     if constexpr (Cache::kCoded && kTiles == 1) bring_uncoded();
     prepare_queries();
 #pragma unroll 1
     for (int64_t chunk = work.begin; chunk < end; chunk += kChunk) {
       const int64_t next = chunk + kChunk;
-      const auto load_next_keys = [&] {
-        if (next < end) keys.load(key_page(next), 0);
+      const auto load_next_keys = [&](int part) {
+        if (next < end) keys.load(key_page(next), part);
+      };
+      const auto load_next_values = [&](int part) {
+        if (next < end) values.load(value_page(next), part);
+      };
+      const auto load_behind_keys = [&](int part) {
+        if constexpr (kValuesAhead)
+          load_next_keys(part);
+        else
+          values.load(value_page(chunk), part);
       };
       Sums scores[kTiles][2];
-      score(keys, scores, [](int) {});
       const auto key_scales = keys.scales;
-      if constexpr (kValuesAhead)
-        load_next_keys();
-      else
-        values.load(value_page(chunk), 0);
+      score(keys, scores, [&](int part) {
+        if (part > 0) load_behind_keys(part - 1);
+      });
+      load_behind_keys(kParts - 1);
       weigh(key_scales, values.scales, chunk, false, scores);
       mix(values, [&](int step) {
-        if (!kValuesAhead && step == 2) load_next_keys();
+        if (step != 2) return;
+        if constexpr (!kValuesAhead)
+          load_next_keys(0);
+        else if constexpr (kParts > 1)
+          load_next_values(0);
       });
       if constexpr (kValuesAhead)
-        if (next < end) values.load(value_page(next), 0);
+        load_next_values(kParts - 1);
+      else if constexpr (kParts > 1)
+        load_next_keys(kParts - 1);
     }
-    if constexpr (Cache::kCoded) {
-#pragma unroll 1
-      for (int64_t chunk = first_uncoded(); chunk < work.end; chunk += kChunk) run_uncoded(chunk);
-    } else if (!kAllPages && work.pages_end < work.end) {
-      run_rows<typename Cache::Partial, 4, 4>(key_page(work.pages_end), value_page(work.pages_end),
-                                              work.pages_end);
-    }
+    if constexpr (!Cache::kCoded)
+      if (!kAllPages && work.pages_end < work.end)
+        run_rows<typename Cache::Partial, 4, 4>(key_page(work.pages_end),
+                                                value_page(work.pages_end), work.pages_end);
   }
 
   // Leaves sums over a segment in scratch, or the result in `out`.
@@ -147,7 +173,7 @@ class TileBlock {
     const int64_t number = shared_.work.span.page(chunk / kChunk, p_.ring_pages);
     const int64_t vector = (number * p_.kv_heads + shared_.work.kv_head) * kChunk;
     if constexpr (Cache::kCoded) {
-      return {side + vector * (Source::kWords * 4 * kTileThreads / kChunk), scales + vector};
+      return {side + vector * (Source::kLaneWords * 4 * kTileThreads / kChunk), scales + vector};
     } else {
       using Value = std::remove_const_t<std::remove_pointer_t<decltype(Cache::Page::rows)>>;
       return {reinterpret_cast<const Value*>(side) + vector * kDim, kDim,
@@ -161,17 +187,19 @@ class TileBlock {
     return page<Values>(p_.values, p_.value_scales, chunk);
   }
 
-  // The page that the tile's first row lies in, if it is of this block.
+  // The page that the tile's first row reads uncoded, if it is of this block.
   __device__ __forceinline__ int64_t first_uncoded() const {
     const TileWork& work = shared_.work;
-    return max(work.begin, work.rows_begin - work.rows_begin % kChunk);
+    const int64_t position = work.rows_begin + lead<Cache>(p_);
+    return max(work.begin, position - position % kChunk);
   }
 
   // Where a chunk of the tail begins, on either side.
   __device__ __forceinline__ int64_t tail_begin(int64_t chunk) const {
     const DeviceKvTail tail(shared_.work.span, kChunk);
     const int64_t slot = int64_t(shared_.work.span.state_slot) * p_.kv_heads + shared_.work.kv_head;
-    return (slot * 2 * kChunk + tail.beginning_place(chunk)) * kDim;
+    const int64_t place = lead<Cache>(p_) > 0 ? tail.place(chunk) : tail.beginning_place(chunk);
+    return (slot * 2 * kChunk + place) * kDim;
   }
 
   // Asks for the beginning of the tail, which is read last and piece by piece.
@@ -187,16 +215,17 @@ class TileBlock {
   }
 
   // The page that rows of this tile lie in, for those rows. Spans of few rows find all of it in the
-  // tail. Others find the page that they start in there, and further ones among the rows of the
-  // step.
+  // tail, and so do rows that ask about positions stored before. Others find the page that they
+  // start in there, and further ones among the rows of the step.
   __device__ __forceinline__ void run_uncoded(int64_t chunk) {
     const int valid = int(min(int64_t(kChunk), shared_.work.rows_end - chunk));
     if constexpr (kTiles == kWholeTiles) {
-      if (p_.segments == 0 && chunk >= shared_.work.span.start) {
+      if (p_.segments == 0 && chunk >= shared_.work.span.start && lead<Cache>(p_) == 0) {
         const int64_t row = shared_.work.span.first_row + chunk - shared_.work.span.start;
         const int64_t at = (row * p_.kv_heads + shared_.work.kv_head) * kDim;
         const int64_t stride = int64_t(p_.kv_heads) * kDim;
-        run_rows<F32Rows, 8, 4>({p_.k + at, stride, valid}, {p_.v + at, stride, valid}, chunk);
+        using Rows = std::conditional_t<kWide, PackedF32Rows, F32Rows>;
+        run_rows<Rows, 8, 4>({p_.k + at, stride, valid}, {p_.v + at, stride, valid}, chunk);
         return;
       }
     }
@@ -205,12 +234,32 @@ class TileBlock {
         {p_.key_tail + at, kDim, valid}, {p_.value_tail + at, kDim, valid}, chunk);
   }
 
+  // A page of codes, a part at a time. The first part of values is asked for with their scales,
+  // unless it takes too many registers.
+  __device__ __forceinline__ void run_codes(int64_t chunk) {
+    Sums scores[kTiles][2];
+    typename Cache::PartOfKeys keys(p_.key_table);
+    typename Cache::PartOfValues values(p_.value_table);
+    constexpr bool kEarly = values.kWords <= 16;
+    score(keys, scores, [&](int part) { keys.load(key_page(chunk), part); });
+    if constexpr (kEarly)
+      values.load(value_page(chunk), 0);
+    else
+      values.scales.load(value_page(chunk).scales);
+    weigh(keys.scales, values.scales, chunk, false, scores);
+    mix(values, [&](int step) {
+      if (step % values.kSteps == 0 && !(kEarly && step == 0))
+        values.load(value_page(chunk), step / values.kSteps);
+    });
+  }
+
   template <class Rows, int kKeyParts, int kValueParts>
   __device__ __forceinline__ void run_rows(const RowPage<Rows>& key_rows,
                                            const RowPage<Rows>& value_rows, int64_t chunk) {
     Sums scores[kTiles][2];
-    RowKeys<Rows, kDim, kKeyParts, false> keys;
-    RowValues<Rows, kDim, kValueParts, false> values;
+    constexpr bool kInLoop = kWide && Cache::kCoded;
+    RowKeys<Rows, kDim, kKeyParts, false, kInLoop> keys;
+    RowValues<Rows, kDim, kValueParts, false, kInLoop> values;
     score(keys, scores, [&](int part) { keys.load(key_rows, part); });
     weigh(keys.scales, values.scales, chunk, true, scores);
     mix(values, [&](int step) {
@@ -279,14 +328,15 @@ class TileBlock {
                                         const Before& before) {
     const int g = lane_id() / 4;
     const OperandUnits units;
-#pragma unroll
+    constexpr int kUnroll = Keys::kInLoop ? 1 : Keys::kParts;
+#pragma unroll kUnroll
     for (int part = 0; part < Keys::kParts; ++part) {
       before(part);
 #pragma unroll
       for (int i = 0; i < Keys::kSteps; ++i) {
         uint32_t operands[2][4];
-        keys.octet(0, i, operands[0]);
-        keys.octet(1, i, operands[1]);
+        keys.octet(part, 0, i, operands[0]);
+        keys.octet(part, 1, i, operands[1]);
         const int unit = units.at(part * Keys::kSteps + i);
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
@@ -310,10 +360,11 @@ class TileBlock {
 
   // Positions of a chunk that a row sees in this way of reading it. `offset` is the row's position,
   // counted from the chunk's first.
-  __device__ __forceinline__ static int visible(int offset, bool uncoded) {
+  __device__ __forceinline__ int visible(int offset, bool uncoded) const {
     if (!Cache::kCoded) return min(max(offset + 1, 0), kChunk);
-    if (uncoded) return offset >= 0 && offset < kChunk ? offset + 1 : 0;
-    return offset >= kChunk ? kChunk : 0;
+    const int uncoded_at = offset + lead<Cache>(p_);
+    if (uncoded) return uncoded_at >= 0 && uncoded_at < kChunk ? offset + 1 : 0;
+    return uncoded_at >= kChunk ? kChunk : 0;
   }
 
   // Scores become softmax weights in shared memory; what was summed so far changes its unit.
@@ -418,7 +469,8 @@ class TileBlock {
   __device__ __forceinline__ void mix(const Values& values, const Before& before) {
     const int g = lane_id() / 4;
     const OperandUnits units;
-#pragma unroll
+    constexpr int kUnroll = Values::kInLoop ? 1 : 2;
+#pragma unroll kUnroll
     for (int pair = 0; pair < 2; ++pair) {
       uint4 low[kTiles], high[kTiles];
 #pragma unroll
@@ -433,7 +485,7 @@ class TileBlock {
 #pragma unroll
         for (int u = 0; u < kDim / 64; ++u) {
           uint32_t operands[4];
-          values.octet(s % Values::kSteps, u, operands);
+          values.octet(s / Values::kSteps, s % Values::kSteps, u, operands);
 #pragma unroll
           for (int t = 0; t < kTiles; ++t) {
             const WeightFragment weights =
@@ -476,7 +528,7 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
   __shared__ TileShared<Cache::kDim, kTiles> shared;
   let_next_begin();
   // Spans come from the host, before the step.
-  if (threadIdx.x == 0) shared.work.find(p, Cache::kCoded);
+  if (threadIdx.x == 0) shared.work.find(p, Cache::kCoded, lead<Cache>(p));
   __syncthreads();
   wait_for_inputs();
   if (shared.work.begin < shared.work.end) {

@@ -12,6 +12,16 @@ inline constexpr int kChunk = kTilePositions;
 inline constexpr int kTileWarps = kTileThreads / kWarp;
 inline constexpr float kWeightExponent = 14;
 
+// A row at p of a coded cache reads the page of position p + lead uncoded. Drafters ask about
+// positions stored before, of heads wider than kTileDim alone; for others it is a constant.
+template <class Cache>
+__device__ __forceinline__ int lead(const TileParams& p) {
+  if constexpr (Cache::kCoded && Cache::kDim > kTileDim)
+    return p.lead;
+  else
+    return 0;
+}
+
 // What a block computes. It lies in shared memory, since registers are scarce.
 struct TileWork {
   DeviceSpan span;
@@ -23,7 +33,7 @@ struct TileWork {
   int32_t kv_head;
   int32_t partial_row;  // of the span's first row
 
-  __device__ void find(const TileParams& p, bool coded) {
+  __device__ void find(const TileParams& p, bool coded, int lead) {
     const int index = p.first_span + int(blockIdx.z) / p.kv_heads;
     const int first_query = int(blockIdx.x) * p.block_queries;
     span = p.spans[index];
@@ -40,7 +50,7 @@ struct TileWork {
       begin = max(begin, seen - seen % kChunk);
     }
     end = split ? min(Segments::begin(blockIdx.y + 1), rows_end) : rows_end;
-    const int64_t readable = coded ? min(end, rows_end - 1) : end;
+    const int64_t readable = coded ? min(end, rows_end - 1 + lead) : end;
     pages_end = readable - readable % kChunk;
     partial_row = 0;
 #pragma unroll 1

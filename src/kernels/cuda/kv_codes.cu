@@ -16,17 +16,23 @@ struct StoreParams {
   CodedKvShape shape;
 };
 
-// The word that a lane reads as its n-th, from the codes of a page, [kTilePositions, kTileDim].
-__device__ uint32_t tile_word(int bits, bool is_keys, int warp, int lane, int n,
-                              const uint8_t* codes) {
-  const int g = lane / 4, j = lane % 4;
+// The codes of a page, [kTilePositions, dims].
+struct PageCodes {
+  const uint8_t* codes;
+  int dims, bits;
+  bool are_keys;
+};
+
+// The word that a lane reads as its n-th.
+__device__ uint32_t tile_word(const PageCodes& page, int warp, int lane, int n) {
+  const int g = lane / 4, j = lane % 4, bits = page.bits;
   const auto code = [&](int octet, int k) -> uint32_t {
-    const int s = octet / 4;
-    const int position =
-        is_keys ? 16 * warp + 8 * (octet / 8) + g : 32 * (s / 2) + 8 * j + 4 * (s % 2) + k % 4;
-    const int dim =
-        is_keys ? 32 * (octet % 8) + 8 * j + k : 64 * warp + 8 * g + 2 * (octet % 4) + k / 4;
-    return codes[position * kTileDim + dim];
+    const int m = page.dims / 64, s = octet / m;
+    const int position = page.are_keys ? 16 * warp + 8 * (octet / 8 % 2) + g
+                                       : 32 * (s / 2) + 8 * j + 4 * (s % 2) + k % 4;
+    const int dim = page.are_keys ? 256 * (octet / 16) + 32 * (octet % 8) + 8 * j + k
+                                  : 16 * m * warp + 2 * m * g + 2 * (octet % m) + k / 4;
+    return page.codes[position * page.dims + dim];
   };
   uint32_t word = 0;
   if (bits == 8) {
@@ -97,13 +103,13 @@ __device__ __noinline__ void encode_page(const CodedKvSide& kv, const CodedKvSha
   }
   if (!shape.in_tiles()) return;
   __syncthreads();
-  const int warp_words = kTilePositions * kTileDim * bits / 32 / 4;
+  const PageCodes page_codes{.codes = codes, .dims = dim, .bits = bits, .are_keys = kv.is_keys};
+  const int warp_words = kTilePositions * dim * bits / 32 / 4;
   auto* words = reinterpret_cast<uint32_t*>(kv.codes + first_vector * (dim * bits / 8));
   for (int i = int(threadIdx.x); i < 4 * warp_words; i += kThreads) {
     const int in_warp = i % warp_words;
     const int piece = in_warp / (4 * kWarp), word_lane = in_warp / 4 % kWarp;
-    words[i] =
-        tile_word(bits, kv.is_keys, i / warp_words, word_lane, piece * 4 + in_warp % 4, codes);
+    words[i] = tile_word(page_codes, i / warp_words, word_lane, piece * 4 + in_warp % 4);
   }
   __syncthreads();
 }
@@ -177,7 +183,8 @@ __device__ void rotate_row(const StoreParams& p, bool is_keys, int64_t row, int 
   for_head<kMost>(dim, [&](int d) { x[d] = bf16_value(bf16_bits(head[d])); });
 }
 
-// Shared memory: a head per warp; where a block stores too, codes follow.
+// Shared memory: a head per warp. Where a block stores too, codes take the place of heads that have
+// been rotated.
 __device__ __forceinline__ float* head_of_warp(std::byte* shared, int dim) {
   return reinterpret_cast<float*>(shared) + int(threadIdx.x) / kWarp * dim;
 }
@@ -239,8 +246,8 @@ __global__ void rotate_and_store_few_kernel(const __grid_constant__ StoreParams 
   for (int row = warp; row < span.rows; row += kWarps)
     rotate_row<kMost>(p, is_keys, span.first_row + row, kv_head, head);
   __syncthreads();
-  auto* codes = reinterpret_cast<uint8_t*>(shared + sizeof(float) * kWarps * p.shape.head_dim);
-  store_span(is_keys ? p.keys : p.values, p.shape, span, kv_head, 0, 1, codes);
+  store_span(is_keys ? p.keys : p.values, p.shape, span, kv_head, 0, 1,
+             reinterpret_cast<uint8_t*>(shared));
 }
 
 }  // namespace
@@ -299,8 +306,8 @@ void rotate_and_store_coded(const Launcher& launcher, const RotateAndStoreArgs& 
     constexpr int kUsual = 256 / kWarp, kWide = kWidestHead / kWarp;
     const auto kernel = shape.head_dim <= 256 ? rotate_and_store_few_kernel<kUsual>
                                               : rotate_and_store_few_kernel<kWide>;
-    launch(launcher, q_blocks + span_count * kv_blocks, kThreads, heads_bytes + codes_bytes, kernel,
-           params, int(q_blocks));
+    launch(launcher, q_blocks + span_count * kv_blocks, kThreads,
+           std::max(heads_bytes, codes_bytes), kernel, params, int(q_blocks));
     return;
   }
   launch(launcher, blocks_for(rows * (params.rotate.q_heads + 2 * shape.kv_heads)), kThreads,

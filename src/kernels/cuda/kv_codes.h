@@ -1,12 +1,13 @@
 // Coded keys and values (KvPages) as kernels of this backend take them.
 //
-// Pages of kTilePositions positions and heads of kTileDim values, which is what models have, keep
-// their codes as lanes of attention_tiles.cuh take them ("tiles"): warp w of four scores positions
-// [16 w, 16 w + 16) and mixes dimensions [64 w, 64 w + 64). With g = lane / 4 and j = lane % 4, a
-// lane's codes of a page are 16 octets of 8 codes:
-//   keys    octet o, code k: position 16 w + 8 (o / 8) + g, dimension 32 (o % 8) + 8 j + k
-//   values  octet o, code k, s = o / 4: position 32 (s / 2) + 8 j + 4 (s % 2) + k % 4,
-//           dimension 64 w + 8 g + 2 (o % 4) + k / 4
+// Pages of kTilePositions positions and heads of kTileDim or kWideTileDim values, which is what
+// models have, keep their codes as lanes of attention_tiles.cuh take them ("tiles"): warp w of four
+// scores positions [16 w, 16 w + 16) and mixes a quarter of the dimensions. With g = lane / 4,
+// j = lane % 4 and m = dimensions / 64, a lane's codes of a page are 4 m octets of 8 codes:
+//   keys    octet o, code k: position 16 w + 8 (o / 8 % 2) + g,
+//           dimension 256 (o / 16) + 32 (o % 8) + 8 j + k
+//   values  octet o, code k, s = o / m: position 32 (s / 2) + 8 j + 4 (s % 2) + k % 4,
+//           dimension 16 m w + 2 m g + 2 (o % m) + k / 4
 // Books are symmetric, so that a code is a sign and the number of a magnitude. In words of 32 bits:
 //   4 bits  word o: magnitude of code k at bits 4 k .. 4 k + 2; signs of codes 0 .. 3 at bits 7,
 //   15,
@@ -35,6 +36,7 @@ namespace slip {
 
 inline constexpr int kTilePositions = 64;
 inline constexpr int kTileDim = 256;
+inline constexpr int kWideTileDim = 512;
 
 // Bit d is set where dimension d changes its sign before the rotation.
 struct SignBits {
@@ -67,7 +69,7 @@ struct CodedKvShape {
   int32_t kv_heads, page_len, head_dim;
 
   __host__ __device__ bool in_tiles() const {
-    return page_len == kTilePositions && head_dim == kTileDim;
+    return page_len == kTilePositions && (head_dim == kTileDim || head_dim == kWideTileDim);
   }
 };
 inline CodedKvShape coded_kv_shape(const KvPages& kv) {

@@ -1,0 +1,10 @@
+#include "kernels/cuda/attention_codes.cuh"
+#include "kernels/cuda/attention_codes.h"
+
+namespace slip {
+
+TileKernel coded_tile_kernel_of_wide_tq2(int value_bits, int tiles) {
+  return coded_tile_kernel_of<2, kWideTileDim>(value_bits, tiles);
+}
+
+}  // namespace slip
