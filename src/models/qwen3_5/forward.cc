@@ -82,8 +82,7 @@ void mix(const DeltaNet& delta, const RmsNormArgs& norm, size_t cache_index, con
 void feed_forward(const GatedMlp& mlp, const RmsNormArgs& norm, const Pass& pass) {
   Activations& act = pass.act;
   pass.ops.rms_norm(norm);
-  pass.ops.gated_mlp(
-      {.x = norm.out, .mlp = mlp, .scratch = act.mlp.scratch.view, .out = norm.x});
+  pass.ops.gated_mlp({.x = norm.out, .mlp = mlp, .scratch = act.mlp.scratch.view, .out = norm.x});
 }
 
 void feed_forward(const Moe& moe, const RmsNormArgs& norm, const Pass& pass) {
