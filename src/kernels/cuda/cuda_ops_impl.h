@@ -54,6 +54,7 @@ class CudaOps : public Ops {
   void norm_linears(const NormLinearsArgs& args) override;
   void gated_delta_net(const GatedDeltaNetArgs& args) override;
   void gate_heads_linear(const GateHeadsLinearArgs& args) override;
+  void gated_mlp(const GatedMlpArgs& args) override;
   void gated_mul(const GatedMulArgs& args) override;
   void join(const JoinArgs& args) override;
   void soft_cap(const SoftCapArgs& args) override;
@@ -91,6 +92,7 @@ class CudaOps : public Ops {
   // Scratch of a linear layer of few rows, which takes its input.parts from it: where its rows may
   // go rounded.
   std::byte* linear_scratch(LinearInput& input, const LinearJobs& slabs);
+  void gate_and_up(const View& x, const LinearOutput& gate, const LinearOutput& up);
   void run_linears(const View& x, std::span<const LinearOutput> outputs, bool add);
   // `logits`: null where experts have been chosen; they come in quads.
   // Of experts that have been chosen, or, with logits, have not; beside a dense MLP, or not.
