@@ -4,23 +4,9 @@
 #pragma once
 
 #include "kernels/cuda/attention_work.cuh"
+#include "kernels/cuda/last_block.cuh"
 
 namespace slip {
-
-// Whether this block is the last of those that share its queries. Their sums are then to be seen.
-__device__ __forceinline__ bool finishes_last(uint32_t* counters) {
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  uint32_t& counter = counters[blockIdx.z * gridDim.x + blockIdx.x];
-  if (threadIdx.x == 0) {
-    last = atomicAdd(&counter, 1u) == gridDim.y - 1;
-    if (last) counter = 0;  // for the next launch
-  }
-  __syncthreads();
-  __threadfence();
-  return last;
-}
 
 // The sum over segments [begin, count) of one query, `weight` of which lane i has of segment i. A
 // lane has values lane + 32 e.

@@ -536,7 +536,7 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
     block.run();
     block.finish();
   }
-  if (p.counters && finishes_last(p.counters))
+  if (p.counters && finishes_last(p.counters[blockIdx.z * gridDim.x + blockIdx.x], gridDim.y))
     combine_segments<Cache::kDim, Cache::kCoded>(p, shared.work);
 }
 

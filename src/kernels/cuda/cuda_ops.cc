@@ -48,9 +48,13 @@ int64_t CudaOps::context_to_cover(std::span<const Span> spans) const {
 }
 
 size_t CudaOps::scratch_bytes(const StepLimits& limits) const {
+  // Rows that come rounded, and sums of parts: what has wide inputs ends in the residual.
+  const int64_t few_rows = std::min(limits.rows, kFewRows);
+  const size_t few_rows_bytes =
+      linear_rounded_bytes(few_rows, limits.widest_input) +
+      part_sums_bytes(few_rows, limits.widest_input, tile_count(limits.hidden));
   return std::max({experts_scratch_bytes(limits), attention_scratch_bytes(limits),
-                   rounded_rows_bytes(limits.rows, limits.widest_input),
-                   linear_rounded_bytes(std::min(limits.rows, kFewRows), limits.widest_input),
+                   rounded_rows_bytes(limits.rows, limits.widest_input), few_rows_bytes,
                    peaks_scratch_bytes()});
 }
 

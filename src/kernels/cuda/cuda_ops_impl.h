@@ -13,6 +13,7 @@
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/experts.h"
 #include "kernels/cuda/host_gather.h"
+#include "kernels/cuda/linear.h"
 #include "kernels/cuda/packed_weight.h"
 #include "kernels/cuda/step_graphs.h"
 #include "kernels/ops.h"
@@ -53,6 +54,7 @@ class CudaOps : public Ops {
   void norm_linears(const NormLinearsArgs& args) override;
   void gated_delta_net(const GatedDeltaNetArgs& args) override;
   void gate_heads_linear(const GateHeadsLinearArgs& args) override;
+  void gated_mlp(const GatedMlpArgs& args) override;
   void gated_mul(const GatedMulArgs& args) override;
   void join(const JoinArgs& args) override;
   void soft_cap(const SoftCapArgs& args) override;
@@ -87,6 +89,10 @@ class CudaOps : public Ops {
   void embed_from_host(const EmbedArgs& args);
   // `rounded`: where what is normed goes as projections take it (linear.h); null: nowhere.
   void norm_and_round(const RmsNormArgs& args, std::byte* rounded);
+  // Scratch of a linear layer of few rows, which takes its input.parts from it: where its rows may
+  // go rounded.
+  std::byte* linear_scratch(LinearInput& input, const LinearJobs& slabs);
+  void gate_and_up(const View& x, const LinearOutput& gate, const LinearOutput& up);
   void run_linears(const View& x, std::span<const LinearOutput> outputs, bool add);
   // `logits`: null where experts have been chosen; they come in quads.
   // Of experts that have been chosen, or, with logits, have not; beside a dense MLP, or not.

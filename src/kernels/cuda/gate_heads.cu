@@ -53,7 +53,7 @@ void CudaOps::gate_heads_linear(const GateHeadsLinearArgs& args) {
   if (dim % kSlabIn != 0 || !rows_of_quads(dim, {args.x.data, args.q_and_gate.data}) ||
       !linear_takes_rounded(launcher_, input, slabs))
     return Ops::gate_heads_linear(args);
-  std::byte* rounded = scratch(linear_rounded_bytes(rows, input.in));
+  std::byte* rounded = linear_scratch(input, slabs);
   const auto count = int(input.in / kSlabIn);
   constexpr int64_t kWarps = kThreads / kWarp;
   launch(launcher_, unsigned((rows * count + kWarps - 1) / kWarps), kThreads, 0, round_gated_kernel,

@@ -37,12 +37,21 @@ void CudaOps::linear(const LinearArgs& args) {
 
 void CudaOps::linears(const LinearsArgs& args) { run_linears(args.x, args.outputs, false); }
 
+std::byte* CudaOps::linear_scratch(LinearInput& input, const LinearJobs& slabs) {
+  const size_t rounded = linear_rounded_bytes(input.rows, input.in);
+  std::byte* memory = scratch(rounded + part_sums_bytes(input.rows, input.in, slabs.units));
+  input.parts = {.sums = reinterpret_cast<float*>(memory + rounded), .counters = counters()};
+  return memory;
+}
+
 void CudaOps::run_linears(const View& x, std::span<const LinearOutput> outputs, bool add) {
   const Jobs jobs(x, outputs);
-  const LinearInput input = linear_input(x);
+  LinearInput input = linear_input(x);
   if (input.rows == 0) return;
-  if (input.rows <= kFewLinearRows)
+  if (input.rows <= kFewLinearRows) {
+    if (linear_parts(input.in) > 1) linear_scratch(input, jobs.slabs);
     return linear_few_rows(launcher_, input, {}, jobs.slabs, jobs.floats, add);
+  }
 
   if (jobs.slabs.count > 0) {
     std::byte* rounded = scratch(rounded_rows_bytes(input.rows, input.in));
@@ -79,7 +88,7 @@ void CudaOps::norm_linears(const NormLinearsArgs& args) {
   // Several are better normed once than by every block.
   input.x = norm.out.f32();
   if (!linear_takes_rounded(launcher_, input, jobs.slabs)) return Ops::norm_linears(args);
-  std::byte* rounded = scratch(linear_rounded_bytes(input.rows, input.in));
+  std::byte* rounded = linear_scratch(input, jobs.slabs);
   norm_and_round(norm, rounded);
   input.rounded = rounded;
   linear_few_rows(launcher_, input, {}, jobs.slabs, jobs.floats, false);

@@ -12,7 +12,25 @@ namespace slip {
 
 inline constexpr int64_t kFewLinearRows = 16;
 inline constexpr int kMaxLinears = 8;
-inline constexpr int kFloatOutputs = 2;  // of a weight of floats that a block takes at a time
+inline constexpr int kMostNormedSlabs = 64;  // of a row
+inline constexpr int kFloatOutputs = 2;      // of a weight of floats that a block takes at a time
+
+// Of steps of few rows: the inputs of a weight in slabs, if there are more than kMostNormedSlabs of
+// them, are cut into parts of at most kPartSlabs, each of which has blocks of its own, so that all
+// rows of a part lie in a multiprocessor's shared memory beside a long ring of weights: up to ten
+// rows beside the longest in 227 KB, all 16 beside one of five slots, and five rows in 99 KB. How
+// many parts there are depends on the weight's shape alone, as the order of sums does.
+inline constexpr int kPartSlabs = 24;
+inline int linear_parts(int64_t in) {
+  const int64_t slabs = slab_count(in);
+  return slabs <= kMostNormedSlabs ? 1 : int((slabs + kPartSlabs - 1) / kPartSlabs);
+}
+
+// What the blocks of several parts leave for the one that adds it up.
+struct PartSums {
+  float* sums = nullptr;         // [parts, rows, tiles, kTileOut]
+  uint32_t* counters = nullptr;  // one per block of a part; all zero between launches
+};
 
 struct LinearInput {
   const float* x;  // [rows, in]
@@ -21,6 +39,7 @@ struct LinearInput {
   // Rows as few_rows_kernel() keeps them (gemv::rounded_rows()), from whoever had their values at
   // hand; x is then for weights of floats alone.
   const std::byte* rounded = nullptr;
+  PartSums parts{};  // of wide inputs
 };
 
 // Rows can be normed on their way in, to the bit as by rms_norm().
@@ -31,7 +50,6 @@ struct LinearNorm {
 
   __host__ __device__ explicit operator bool() const { return out != nullptr; }
 };
-inline constexpr int kMostNormedSlabs = 64;  // of a row
 
 struct LinearJob {
   DeviceWeight weight;
@@ -77,6 +95,15 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
 bool linear_takes_rounded(const Launcher& launcher, const LinearInput& input,
                           const LinearJobs& slabs);
 size_t linear_rounded_bytes(int64_t rows, int64_t in);
+
+// Inputs of several parts, whose sums need memory: input.parts. All weights int4 in groups of 128,
+// or none.
+void linear_wide_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
+                      bool int4, bool add);
+inline size_t part_sums_bytes(int64_t rows, int64_t in, int64_t tiles) {
+  const int parts = linear_parts(in);
+  return parts == 1 ? 0 : size_t(parts * rows * tiles * kTileOut) * sizeof(float);
+}
 
 // Any number of rows. Inputs are rounded once, into scratch of this size, for all weights.
 size_t rounded_rows_bytes(int64_t rows, int64_t in);

@@ -48,12 +48,11 @@ __device__ __forceinline__ RoundedRows rounded_rows(std::byte* memory, int rows,
   return {memory, memory + slabs * slab_input_bytes(rows), rows};
 }
 
-// Rows that come rounded.
-__device__ __forceinline__ void copy_rounded(const std::byte* from, int bytes,
-                                             const RoundedRows& to) {
+// Rows that come rounded, or what a block has of them.
+__device__ __forceinline__ void copy_rounded(const std::byte* from, int bytes, std::byte* to) {
   constexpr int kAtOnce = 4;
   const auto* pieces = reinterpret_cast<const uint4*>(from);
-  auto* place = reinterpret_cast<uint4*>(to.inputs);
+  auto* place = reinterpret_cast<uint4*>(to);
   const int count = (bytes + int(sizeof(uint4)) - 1) / int(sizeof(uint4));
 #pragma unroll 1
   for (int begin = int(threadIdx.x); begin < count; begin += kAtOnce * kThreads) {
@@ -72,9 +71,10 @@ struct SlabItems {
   const LinearInput& input;
   int64_t first_row;
   int rows, slabs;
+  int first_slab = 0;  // of the rows
 
   struct Item {
-    int row, slab;
+    int row, slab;  // counted from first_slab
   };
   __device__ int count() const { return rows * slabs; }
   // Past the end: the last once more, to the same place.
@@ -85,7 +85,7 @@ struct SlabItems {
     return {row, index - row * slabs};
   }
   __device__ int64_t column(const Item& item) const {
-    return int64_t(item.slab) * kSlabIn + int(threadIdx.x) % kWarp * kQuad;
+    return int64_t(first_slab + item.slab) * kSlabIn + int(threadIdx.x) % kWarp * kQuad;
   }
   __device__ float4 load(const Item& item) const {
     const float* from = input.x + (first_row + item.row) * input.in;

@@ -34,25 +34,43 @@ struct FewRows {
   // Of shared memory, behind the rings.
   int32_t inputs_at, units_at, partials_at;
   bool add;
+  int32_t slabs_per_part;  // what a block has of a tile; blocks of part p are those of blockIdx.z p
 };
 
 __device__ __forceinline__ int warp_of_team() { return int(threadIdx.x) / kWarp % kWarps; }
 __device__ __forceinline__ int team() { return int(threadIdx.x) / kWarp / kWarps; }
 __device__ __forceinline__ int first_tile() { return int(blockIdx.x) + team() * int(gridDim.x); }
 
+// The slabs of a tile that a block has: all of them, or one part (linear_parts()).
+template <bool kParts>
+struct BlockSlabs {
+  int first = 0, count;
+
+  __device__ explicit BlockSlabs(const FewRows& work) : count(work.slabs_per_tile) {
+    if constexpr (kParts) {
+      first = int(blockIdx.z) * work.slabs_per_part;
+      count = min(work.slabs_per_part, count - first);
+    }
+  }
+};
+
 // The slabs of a warp, in the order in which it uses them.
-template <int kSlots, bool kInt4>
+template <int kSlots, bool kInt4, bool kParts = false>
 class SlabStream {
  public:
   static constexpr int kSlotBytes = kInt4 ? kInt4Slot : kByteSlot;
   static constexpr int kRingBytes = kSlots * kSlotBytes;
 
   __device__ SlabStream(const FewRows& work, std::byte* ring)
-      : work_(work), ring_(ring), tile_(first_tile()) {
-    if (warp() >= work.slabs_per_tile) tile_ = work.slabs.units;  // nothing to do
+      : work_(work), of_block_(work), ring_(ring), tile_(first_tile()) {
+    if (warp() >= slabs()) tile_ = work.slabs.units;  // nothing to do
     if (tile_ < work.slabs.units) begin_tile();
     load(work.early_slots);
   }
+
+  // Of a tile, that this block has.
+  __device__ int slabs() const { return of_block_.count; }
+  __device__ int first_slab() const { return of_block_.first; }
 
   // Asks for the rest of the first ring.
   __device__ void fill() { load(kSlots - 1 - work_.early_slots); }
@@ -76,18 +94,19 @@ class SlabStream {
     while (tile_ >= work_.slabs.list[job_].end) ++job_;
     const DeviceWeight& weight = work_.slabs.list[job_].weight;
     const int64_t tile = tile_ - (job_ == 0 ? 0 : work_.slabs.list[job_ - 1].end);
-    const int64_t slabs = work_.slabs_per_tile;
+    const int64_t of_tile = work_.slabs_per_tile;
     const auto* scales = static_cast<const std::byte*>(weight.scales);
     slab_ = warp();
     slab_bytes_ = kInt4 ? 1024 : slab_bytes(weight.format);
-    values_ = weight.values + (tile * slabs + slab_) * slab_bytes_ + lane() * 16;
+    values_ = weight.values + (tile * of_tile + first_slab() + slab_) * slab_bytes_ + lane() * 16;
     scale_bytes_ = 0;
     if (kInt4 || weight.format == WeightFormat::int4_group) {
       scale_bytes_ = kInt4 ? kInt4ScaleBytes : kSlabIn / weight.group * kTileOut * 2;
-      scales_ = scales + (tile * slabs + slab_) * scale_bytes_ + lane() * 16;
+      scales_ = scales + (tile * of_tile + first_slab() + slab_) * scale_bytes_ + lane() * 16;
     } else if (weight.format == WeightFormat::fp8_block) {
       scale_bytes_ = sizeof(float);
-      scales_ = scales + (tile / (kFp8Block / kTileOut) * slabs + slab_) * scale_bytes_;
+      const int64_t block_row = tile / (kFp8Block / kTileOut);
+      scales_ = scales + (block_row * of_tile + first_slab() + slab_) * scale_bytes_;
     }
   }
 
@@ -96,9 +115,9 @@ class SlabStream {
     if (tile_ >= work_.slabs.units) return;
     if (!kInt4 || tile_ >= work_.slabs.list[job_].end) return begin_tile();
     // The same weight: as far again, less what this warp has had of the tile.
-    const int64_t slabs = int64_t(work_.teams) * work_.slabs_per_tile - (slab_ - warp());
-    values_ += slabs * 1024;
-    scales_ += slabs * kInt4ScaleBytes;
+    const int64_t skipped = int64_t(work_.teams) * work_.slabs_per_tile - (slab_ - warp());
+    values_ += skipped * 1024;
+    scales_ += skipped * kInt4ScaleBytes;
     slab_ = warp();
   }
 
@@ -123,13 +142,14 @@ class SlabStream {
       values_ += kWarps * (kInt4 ? 1024 : slab_bytes_);
       scales_ += kWarps * (kInt4 ? kInt4ScaleBytes : scale_bytes_);
       slab_ += kWarps;
-      if (slab_ >= work_.slabs_per_tile) next_tile();
+      if (slab_ >= slabs()) next_tile();
     }
     end_copy_group();  // also an empty group: groups are counted
     fill_ = fill_ + kSlotBytes == kRingBytes ? 0 : fill_ + kSlotBytes;
   }
 
   const FewRows& work_;
+  const BlockSlabs<kParts> of_block_;
   std::byte* ring_;
   int fill_ = 0, use_ = 0;  // bytes from the ring's start
   // Of the next load.
