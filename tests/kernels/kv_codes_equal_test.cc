@@ -29,8 +29,9 @@ std::string describe(const KvShape& shape, const KvRecipe& recipe) {
 
 class KvCodesEqual : public OpsTest {};
 
-// Queries and softmax weights are rounded to 14 and 15 bits, and softmax is computed in float.
-constexpr double kTolerance = 5e-4;
+// Queries and softmax weights are rounded to 14 and 15 bits, on tensor cores to 11, and softmax is
+// computed in float.
+constexpr double kTolerance = 6e-4;
 
 // The largest error of a head of a row, relative to what the reference has there.
 double worst_error(std::span<const float> got, std::span<const float> right, int64_t head_dim) {

@@ -92,8 +92,9 @@ class CudaOps : public Ops {
   // Scratch of a linear layer of few rows, which takes its input.parts from it: where its rows may
   // go rounded.
   std::byte* linear_scratch(LinearInput& input, const LinearJobs& slabs);
-  void gate_and_up(const View& x, const LinearOutput& gate, const LinearOutput& up);
   void run_linears(const View& x, std::span<const LinearOutput> outputs, bool add);
+  // Where a GPU has no room for all rows at once.
+  void run_in_halves(const View& x, std::span<const LinearOutput> outputs, bool add);
   // `logits`: null where experts have been chosen; they come in quads.
   // Of experts that have been chosen, or, with logits, have not; beside a dense MLP, or not.
   struct Choosing {

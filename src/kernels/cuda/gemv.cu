@@ -196,8 +196,20 @@ bool linear_takes_rounded(const Launcher& launcher, const LinearInput& input,
   if (input.rows == 0 || input.rows > kFewLinearRows) return false;
   for (int i = 0; i < slabs.count; ++i)
     if (!takes_integers(slabs.list[i].weight)) return false;
+  return linear_rows_at_once(launcher, input, slabs) == input.rows;
+}
+
+bool linear_wants_rounded(const LinearInput& input, const LinearJobs& slabs) {
+  if (linear_parts(input.in) == 1) return false;
+  for (int i = 0; i < slabs.count; ++i)
+    if (takes_integers(slabs.list[i].weight)) return true;
+  return false;
+}
+
+int linear_rows_at_once(const Launcher& launcher, const LinearInput& input,
+                        const LinearJobs& slabs) {
   FewRows work = few_rows_work(input, slabs);
-  return plan_few_rows(launcher, work, true, kInt4Rings).rows == input.rows;
+  return plan_few_rows(launcher, work, true, kInt4Rings).rows;
 }
 
 size_t linear_rounded_bytes(int64_t rows, int64_t in) {

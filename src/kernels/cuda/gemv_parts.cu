@@ -1,6 +1,9 @@
-// Linear layers of few rows and wide inputs, of which a block has but a part (linear_parts()): the
-// down projections of dense models. The last block of those that have the same tiles adds up what
-// all of them left, part by part.
+// Linear layers of few rows and wide inputs, the down projections of dense models, in parts
+// (linear_parts()). Sums are taken part by part, in one of two ways: a block has all parts of its
+// tiles, where a row or two of so many inputs fit beside the longest ring, or it has one of them,
+// and the last of the blocks that have the same tiles adds up what all of them left.
+#include <optional>
+
 #include "kernels/cuda/few_rows_plan.cuh"
 #include "kernels/cuda/last_block.cuh"
 #include "kernels/cuda/tile_sums.cuh"
@@ -52,7 +55,8 @@ __device__ __forceinline__ void add_parts(const FewRows& work, int64_t first_row
 
 // A part of rows that come rounded. What a thread has of their units is on its way with the rest.
 __device__ __forceinline__ void copy_part(const std::byte* from, const FewRows& work,
-                                          const BlockSlabs<true>& part, const RoundedRows& to) {
+                                          const BlockSlabs<BlockHas::part>& part,
+                                          const RoundedRows& to) {
   static_assert(kPartSlabs * kFewLinearRows <= kThreads);
   const int slab_bytes = slab_input_bytes(to.rows), thread = int(threadIdx.x);
   const auto* units = reinterpret_cast<const uint2*>(from + work.slabs_per_tile * slab_bytes) +
@@ -64,24 +68,24 @@ __device__ __forceinline__ void copy_part(const std::byte* from, const FewRows& 
   if (thread < part.count * to.rows) reinterpret_cast<uint2*>(to.units)[thread] = unit;
 }
 
-template <int kRowTiles, int kSlots, bool kInt4, bool kRounded>
+template <int kRowTiles, int kSlots, bool kInt4>
 __global__ void __launch_bounds__(kThreads, 1)
     few_rows_parts_kernel(const __grid_constant__ FewRows work) {
   let_next_begin();
   extern __shared__ __align__(16) std::byte shared[];
-  using Stream = SlabStream<kSlots, kInt4, true>;
+  using Stream = SlabStream<kSlots, kInt4, BlockHas::part>;
   const int64_t first_row = int64_t(blockIdx.y) * work.rows_per_block;
   const int rows = int(min(int64_t(work.rows_per_block), work.input.rows - first_row));
 
   Stream stream(work, shared + int(threadIdx.x) / kWarp * Stream::kRingBytes);
-  const BlockSlabs<true> part(work);
+  const BlockSlabs<BlockHas::part> part(work);
   const RoundedRows rounded{shared + work.inputs_at, shared + work.units_at, rows};
-  if constexpr (kRounded) {
+  if constexpr (kInt4) {
     wait_for_inputs();
     copy_part(work.input.rounded, work, part, rounded);
   } else {
     const SlabItems items{work.input, first_row, rows, part.count, part.first};
-    round_plain<kInt4>(items, rounded, [] {});
+    round_plain<false>(items, rounded, [] {});
   }
   __syncthreads();
 
@@ -94,33 +98,111 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (finishes_last(counter, gridDim.z)) add_parts(work, first_row, rows);
 }
 
-using PartsKernel = void (*)(FewRows);
-
-template <int kSlots, bool kRounded>
-PartsKernel int4_kernel_for(int rows) {
-  return rows <= kIntegerRows       ? few_rows_parts_kernel<1, kSlots, true, kRounded>
-         : rows <= 2 * kIntegerRows ? few_rows_parts_kernel<2, kSlots, true, kRounded>
-         : rows <= 3 * kIntegerRows ? few_rows_parts_kernel<3, kSlots, true, kRounded>
-                                    : few_rows_parts_kernel<4, kSlots, true, kRounded>;
+// What the warps have of an output, part by part: as finishing blocks of one part each would add it
+// up. `part` is the first warp's of the first part.
+__device__ __forceinline__ float sum_of_parts(const FewRows& work, const float* part, int rows) {
+  float total = 0;
+#pragma unroll 1
+  for (int begin = 0; begin < work.slabs_per_tile; begin += work.slabs_per_part) {
+    const int warps = min(kWarps, work.slabs_per_tile - begin);
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w)
+      if (w < warps) sum += part[w * rows * kPartialStride];
+    total += sum;
+    part += kWarps * rows * kPartialStride;
+  }
+  return total;
 }
 
-template <bool kRounded>
-PartsKernel int4_kernel_for(const Plan& plan) {
-  return plan.slots == kInt4Rings[0]   ? int4_kernel_for<kInt4Rings[0], kRounded>(plan.rows)
-         : plan.slots == kInt4Rings[1] ? int4_kernel_for<kInt4Rings[1], kRounded>(plan.rows)
-                                       : int4_kernel_for<kInt4Rings[2], kRounded>(plan.rows);
+// All parts of a block's tiles, of up to kIntegerRows rows; work.tiles_at_once are all tiles of a
+// team.
+template <int kSlots>
+__global__ void __launch_bounds__(kThreads, 1)
+    few_rows_all_parts_kernel(const __grid_constant__ FewRows work) {
+  let_next_begin();
+  extern __shared__ __align__(16) std::byte shared[];
+  using Stream = SlabStream<kSlots, true, BlockHas::parts>;
+  const int rows = int(work.input.rows), lane = int(threadIdx.x) % kWarp;
+  Stream stream(work, shared + int(threadIdx.x) / kWarp * Stream::kRingBytes);
+  const RoundedRows rounded{shared + work.inputs_at, shared + work.units_at, rows};
+  wait_for_inputs();
+  copy_rounded(work.input.rounded, rounded_bytes(rows, work.slabs_per_tile), rounded.inputs);
+  __syncthreads();
+
+  auto* partials = reinterpret_cast<float*>(shared + work.partials_at);
+  const int part_partials = kWarps * rows * kPartialStride;
+  const int parts = (work.slabs_per_tile + work.slabs_per_part - 1) / work.slabs_per_part;
+  const int tile_partials = parts * part_partials;
+  float* own =
+      partials + team() * tile_partials + warp_of_team() * rows * kPartialStride + lane / 4;
+  const TileOfInt4<1>::Lanes lanes(rows);
+  for (int tile = first_tile(); tile < work.slabs.units; tile += work.teams) {
+    float* place = own;
+#pragma unroll 1
+    for (int begin = 0; begin < work.slabs_per_tile; begin += work.slabs_per_part) {
+      const int end = min(begin + work.slabs_per_part, work.slabs_per_tile);
+      TileOfInt4<1> sums;
+      for (int slab = begin + warp_of_team(); slab < end; slab += kWarps)
+        sums.add(work.slabs.list[0].weight, stream.next(), rounded, slab, lanes);
+      sums.write(place, rows);
+      place += part_partials;
+    }
+    own += kTeams * tile_partials;
+  }
+  const FinishPlace place(int(blockIdx.x), rows);
+  TileOutput output;  // asked for now, there after the barrier
+  if (place.exists(work)) output.find(work, place.tile, place.row);
+  __syncthreads();
+  if (output.out)
+    output.write(work, sum_of_parts(work,
+                                    partials + place.slot * tile_partials +
+                                        place.row * kPartialStride + int(threadIdx.x) % kTileOut,
+                                    rows));
+}
+
+using PartsKernel = void (*)(FewRows);
+
+template <int kSlots>
+PartsKernel int4_kernel_for(int rows) {
+  return rows <= kIntegerRows       ? few_rows_parts_kernel<1, kSlots, true>
+         : rows <= 2 * kIntegerRows ? few_rows_parts_kernel<2, kSlots, true>
+         : rows <= 3 * kIntegerRows ? few_rows_parts_kernel<3, kSlots, true>
+                                    : few_rows_parts_kernel<4, kSlots, true>;
 }
 
 template <int kSlots>
 PartsKernel byte_kernel_for(int rows) {
-  return rows <= kMmaRows ? few_rows_parts_kernel<1, kSlots, false, false>
-                          : few_rows_parts_kernel<2, kSlots, false, false>;
+  return rows <= kMmaRows ? few_rows_parts_kernel<1, kSlots, false>
+                          : few_rows_parts_kernel<2, kSlots, false>;
 }
 
-PartsKernel kernel_for(bool int4, const Plan& plan, bool rounded) {
-  if (int4) return rounded ? int4_kernel_for<true>(plan) : int4_kernel_for<false>(plan);
+PartsKernel kernel_for(bool int4, const Plan& plan) {
+  if (int4)
+    return plan.slots == kInt4Rings[0]   ? int4_kernel_for<kInt4Rings[0]>(plan.rows)
+           : plan.slots == kInt4Rings[1] ? int4_kernel_for<kInt4Rings[1]>(plan.rows)
+                                         : int4_kernel_for<kInt4Rings[2]>(plan.rows);
   return plan.slots == kByteRings[0] ? byte_kernel_for<kByteRings[0]>(plan.rows)
                                      : byte_kernel_for<kByteRings[1]>(plan.rows);
+}
+
+// Whether blocks can have all parts of their tiles; then it sets the plan in `work`.
+std::optional<Plan> plan_all_parts(const Launcher& launcher, FewRows& work) {
+  constexpr int kSlots = kInt4Rings[0];
+  const int blocks = std::min(work.slabs.units, launcher.multiprocessors);
+  const auto rows = int(work.input.rows);
+  work.rows_per_block = rows;
+  work.teams = kTeams * blocks;
+  work.tiles_at_once = (work.slabs.units + work.teams - 1) / work.teams;
+  if (rows > kIntegerRows || work.tiles_at_once * rows > kMostPlaces) return {};
+  const int partials =
+      kTeams * work.tiles_at_once * linear_parts(work.input.in) * kWarps * rows * kPartialStride;
+  work.inputs_at = kTeams * kWarps * kSlots * kInt4Slot;
+  work.units_at = work.inputs_at + work.slabs_per_tile * slab_input_bytes(rows);
+  work.partials_at = work.units_at + work.slabs_per_tile * rows * int(sizeof(IntegerSlab));
+  const int bytes = work.partials_at + partials * int(sizeof(float));
+  if (bytes > launcher.shared_bytes - kDeclaredBytes) return {};
+  return Plan{.rows = rows, .slots = kSlots, .bytes = bytes, .blocks = blocks};
 }
 
 }  // namespace
@@ -129,10 +211,19 @@ void linear_wide_rows(const Launcher& launcher, const LinearInput& input, const 
                       bool int4, bool add) {
   FewRows work = few_rows_work(input, slabs);
   work.add = add;
+  if (int4) {
+    check(input.rounded != nullptr, "linear: wide rows come rounded");
+    if (const std::optional<Plan> plan = plan_all_parts(launcher, work)) {
+      const PartsKernel kernel = few_rows_all_parts_kernel<kInt4Rings[0]>;
+      work.early_slots = plan->slots - 1;
+      allow_shared(kernel, size_t(plan->bytes));
+      return launch(launcher, unsigned(plan->blocks), kThreads, size_t(plan->bytes), kernel, work);
+    }
+  }
   const std::span<const int> rings = int4 ? std::span<const int>(kInt4Rings) : kByteRings;
   const Plan plan = plan_few_rows(launcher, work, int4, rings);
   work.early_slots = plan.slots - 1;
-  const PartsKernel kernel = kernel_for(int4, plan, input.rounded != nullptr);
+  const PartsKernel kernel = kernel_for(int4, plan);
   allow_shared(kernel, size_t(plan.bytes));
   const auto passes = unsigned((input.rows + plan.rows - 1) / plan.rows);
   launch(launcher, dim3(unsigned(plan.blocks), passes, unsigned(linear_parts(input.in))), kThreads,

@@ -1,3 +1,6 @@
+#include <utility>
+#include <vector>
+
 #include "kernels/cuda/cuda_ops_impl.h"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/quads.cuh"
@@ -9,6 +12,13 @@ namespace {
 LinearInput linear_input(const View& x) {
   const int64_t in = x.shape[1];
   return {.x = x.f32(), .rows = x.shape[0], .in = in, .quads = rows_of_quads(in, {x.data})};
+}
+
+// By a launch of its own, instead of by every block. A single row is rounded while its weights are
+// on their way.
+bool better_rounded_once(const LinearInput& input) {
+  constexpr int64_t kManySlabs = 96;  // 6 for every warp of a block
+  return input.rows > 1 && input.rows * slab_count(input.in) > kManySlabs;
 }
 
 // Weights of a call, as kernels take them.
@@ -49,7 +59,20 @@ void CudaOps::run_linears(const View& x, std::span<const LinearOutput> outputs, 
   LinearInput input = linear_input(x);
   if (input.rows == 0) return;
   if (input.rows <= kFewLinearRows) {
-    if (linear_parts(input.in) > 1) linear_scratch(input, jobs.slabs);
+    const bool must_round = linear_wants_rounded(input, jobs.slabs);
+    if (must_round && linear_rows_at_once(launcher_, input, jobs.slabs) < input.rows)
+      return run_in_halves(x, outputs, add);
+    std::byte* rounded = linear_scratch(input, jobs.slabs);
+    if (must_round ||
+        (better_rounded_once(input) && linear_takes_rounded(launcher_, input, jobs.slabs))) {
+      round_few_rows(launcher_, {.x = input.x,
+                                 .up = nullptr,
+                                 .rounded = rounded,
+                                 .rows = int(input.rows),
+                                 .slabs = int(slab_count(input.in)),
+                                 .quads = input.quads});
+      input.rounded = rounded;
+    }
     return linear_few_rows(launcher_, input, {}, jobs.slabs, jobs.floats, add);
   }
 
@@ -63,6 +86,16 @@ void CudaOps::run_linears(const View& x, std::span<const LinearOutput> outputs, 
   for (int i = 0; i < jobs.floats.count; ++i)
     linear_floats_many_rows(launcher_, input, jobs.floats.list[i].weight, jobs.floats.list[i].out,
                             add);
+}
+
+void CudaOps::run_in_halves(const View& x, std::span<const LinearOutput> outputs, bool add) {
+  const int64_t rows = x.shape[0], half = (rows + 1) / 2;
+  for (const auto& [first, count] : {std::pair(int64_t{0}, half), std::pair(half, rows - half)}) {
+    std::vector<LinearOutput> parts;
+    for (const LinearOutput& output : outputs)
+      parts.push_back({output.weight, output.out.slice(first, count)});
+    run_linears(x.slice(first, count), parts, add);
+  }
 }
 
 void CudaOps::norm_linears(const NormLinearsArgs& args) {

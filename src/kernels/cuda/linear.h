@@ -95,9 +95,24 @@ void linear_few_rows(const Launcher& launcher, const LinearInput& input, const L
 bool linear_takes_rounded(const Launcher& launcher, const LinearInput& input,
                           const LinearJobs& slabs);
 size_t linear_rounded_bytes(int64_t rows, int64_t in);
+// Whether some of them take nothing else, and how many rows at a time they then can.
+bool linear_wants_rounded(const LinearInput& input, const LinearJobs& slabs);
+int linear_rows_at_once(const Launcher& launcher, const LinearInput& input,
+                        const LinearJobs& slabs);
+
+// Rows for such weights: x, or activation(x) * up.
+struct RowsToRound {
+  const float* x;   // [rows, slabs * kSlabIn]
+  const float* up;  // the same; null: x as it is
+  std::byte* rounded;
+  int rows, slabs;
+  bool quads = true;  // x, and up, can be read in fours
+  bool gelu = false;
+};
+void round_few_rows(const Launcher& launcher, const RowsToRound& rows);
 
 // Inputs of several parts, whose sums need memory: input.parts. All weights int4 in groups of 128,
-// or none.
+// which take rows that come rounded, or none.
 void linear_wide_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
                       bool int4, bool add);
 inline size_t part_sums_bytes(int64_t rows, int64_t in, int64_t tiles) {

@@ -41,21 +41,25 @@ __device__ __forceinline__ int warp_of_team() { return int(threadIdx.x) / kWarp 
 __device__ __forceinline__ int team() { return int(threadIdx.x) / kWarp / kWarps; }
 __device__ __forceinline__ int first_tile() { return int(blockIdx.x) + team() * int(gridDim.x); }
 
-// The slabs of a tile that a block has: all of them, or one part (linear_parts()).
-template <bool kParts>
+// What a block has of a tile's slabs: all of them, as one or part by part, or one of the parts
+// (linear_parts()).
+enum class BlockHas : uint8_t { tile, parts, part };
+
+template <BlockHas kHas>
 struct BlockSlabs {
   int first = 0, count;
 
   __device__ explicit BlockSlabs(const FewRows& work) : count(work.slabs_per_tile) {
-    if constexpr (kParts) {
+    if constexpr (kHas == BlockHas::part) {
       first = int(blockIdx.z) * work.slabs_per_part;
       count = min(work.slabs_per_part, count - first);
     }
   }
 };
 
-// The slabs of a warp, in the order in which it uses them.
-template <int kSlots, bool kInt4, bool kParts = false>
+// The slabs of a warp, in the order in which it uses them. The warps share the slabs of a tile, or
+// those of each part.
+template <int kSlots, bool kInt4, BlockHas kHas = BlockHas::tile>
 class SlabStream {
  public:
   static constexpr int kSlotBytes = kInt4 ? kInt4Slot : kByteSlot;
@@ -96,7 +100,7 @@ class SlabStream {
     const int64_t tile = tile_ - (job_ == 0 ? 0 : work_.slabs.list[job_ - 1].end);
     const int64_t of_tile = work_.slabs_per_tile;
     const auto* scales = static_cast<const std::byte*>(weight.scales);
-    slab_ = warp();
+    begin_slabs();
     slab_bytes_ = kInt4 ? 1024 : slab_bytes(weight.format);
     values_ = weight.values + (tile * of_tile + first_slab() + slab_) * slab_bytes_ + lane() * 16;
     scale_bytes_ = 0;
@@ -118,7 +122,22 @@ class SlabStream {
     const int64_t skipped = int64_t(work_.teams) * work_.slabs_per_tile - (slab_ - warp());
     values_ += skipped * 1024;
     scales_ += skipped * kInt4ScaleBytes;
+    begin_slabs();
+  }
+
+  __device__ void begin_slabs() {
     slab_ = warp();
+    if constexpr (kHas == BlockHas::parts) part_end_ = work_.slabs_per_part;
+  }
+
+  // Only for int4.
+  __device__ void next_part() {
+    if (part_end_ == slabs()) return next_tile();
+    const int skipped = part_end_ + warp() - slab_;
+    values_ += skipped * 1024;
+    scales_ += skipped * kInt4ScaleBytes;
+    slab_ += skipped;
+    part_end_ = min(part_end_ + work_.slabs_per_part, slabs());
   }
 
   __device__ void load(int count) {
@@ -142,18 +161,23 @@ class SlabStream {
       values_ += kWarps * (kInt4 ? 1024 : slab_bytes_);
       scales_ += kWarps * (kInt4 ? kInt4ScaleBytes : scale_bytes_);
       slab_ += kWarps;
-      if (slab_ >= slabs()) next_tile();
+      if constexpr (kHas == BlockHas::parts) {
+        if (slab_ >= part_end_) next_part();
+      } else if (slab_ >= slabs()) {
+        next_tile();
+      }
     }
     end_copy_group();  // also an empty group: groups are counted
     fill_ = fill_ + kSlotBytes == kRingBytes ? 0 : fill_ + kSlotBytes;
   }
 
   const FewRows& work_;
-  const BlockSlabs<kParts> of_block_;
+  const BlockSlabs<kHas> of_block_;
   std::byte* ring_;
   int fill_ = 0, use_ = 0;  // bytes from the ring's start
   // Of the next load.
   int tile_, job_ = 0, slab_ = 0;
+  int part_end_ = 0;
   int slab_bytes_ = 0, scale_bytes_ = 0;
   const std::byte* values_ = nullptr;  // this lane's
   const std::byte* scales_ = nullptr;
