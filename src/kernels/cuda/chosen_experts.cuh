@@ -19,8 +19,12 @@ struct ChosenExperts {
 
   int32_t ids[kMostPairs];
   Expert experts[kMostPairs];
-  int32_t pairs[kMostPairs];  // by expert
-  int32_t count;              // of experts, where there are several rows
+  struct Pair {
+    uint16_t index;
+    uint16_t row;  // loops would divide by the ranks
+  };
+  Pair pairs[kMostPairs];  // by expert
+  int32_t count;           // of experts, where there are several rows
 
   // Warps of a block that choose() keeps from other work, of several rows.
   __device__ static int choosing_warps(const ExpertsStep& step) {
@@ -35,11 +39,11 @@ struct ChosenExperts {
     if (kOneRow || by_warp(step)) {
       if (pair >= kWarp) return;
       const int32_t id = pair < all ? id_of(step, pair) : -1;
-      return kOneRow ? put_only(id, all) : sort_in_warp(id, all);
+      return kOneRow ? put_only(id, all) : sort_in_warp(id, all, step.top_k);
     }
     if (pair < all) ids[pair] = id_of(step, pair);
     __syncthreads();
-    sort(all);
+    sort(all, step.top_k);
   }
 
   // The same of experts that have not: warp r chooses those of row r. Warps that have nothing to do
@@ -72,14 +76,14 @@ struct ChosenExperts {
     if (!by_warp(step)) {
       __syncthreads();
       if (leave) let_next_begin();
-      sort(all);
+      sort(all, step.top_k);
       __syncthreads();
     } else if (warp < rows) {
       __syncwarp();
       asm volatile("bar.sync 1, %0;" ::"r"(rows * kWarp) : "memory");  // those that choose
       if (warp > 0) return;
       if (leave) let_next_begin();
-      sort_in_warp(lane < all ? ids[lane] : -1, all);
+      sort_in_warp(lane < all ? ids[lane] : -1, all, step.top_k);
     }
   }
 
@@ -95,6 +99,10 @@ struct ChosenExperts {
     return __ldcg(step.ids + pair);
   }
 
+  __device__ static Pair pair_of(int index, int top_k) {
+    return {uint16_t(index), uint16_t(index / top_k)};
+  }
+
   // What follows is for the warp itself; others need a barrier.
 
   // A row's experts, which are all different, one per lane.
@@ -102,13 +110,13 @@ struct ChosenExperts {
     const int lane = int(threadIdx.x) % kWarp;
     if (lane < all) {
       experts[lane] = {id, lane, 1};
-      pairs[lane] = lane;
+      pairs[lane] = {uint16_t(lane), 0};
     }
     __syncwarp();
   }
 
   // Pairs of several rows, one per lane.
-  __device__ __forceinline__ void sort_in_warp(int32_t id, int all) {
+  __device__ __forceinline__ void sort_in_warp(int32_t id, int all, int top_k) {
     const int lane = int(threadIdx.x) % kWarp;
     const uint32_t same = __match_any_sync(~0u, id), before = (1u << lane) - 1;
     const int leader = __ffs(int(same)) - 1, users = __popc(same);
@@ -122,13 +130,13 @@ struct ChosenExperts {
     }
     const int own = __shfl_sync(~0u, begin - users, leader);
     if (first) experts[__popc(firsts & before)] = {id, own, users};
-    if (lane < all) pairs[own + __popc(same & before)] = lane;
+    if (lane < all) pairs[own + __popc(same & before)] = pair_of(lane, top_k);
     if (lane == 0) count = __popc(firsts);
     __syncwarp();
   }
 
   // Those in `ids`, by the whole block.
-  __device__ __noinline__ void sort(int all) {
+  __device__ __noinline__ void sort(int all, int top_k) {
     const int pair = int(threadIdx.x);
     const int32_t id = pair < all ? ids[pair] : -1;
     int before = 0, users = 0;
@@ -138,19 +146,19 @@ struct ChosenExperts {
       before += other < pair ? same : 0;
     }
     const bool first = pair < all && before == 0;
-    if (pair < all) pairs[pair] = first ? users : 0;  // for a moment
+    if (pair < all) pairs[pair].index = first ? users : 0;  // for a moment
     const int found = __syncthreads_count(first);
     if (pair == 0) count = found;
     int place = 0, begin = 0;
     for (int other = 0; first && other < pair; ++other) {
-      place += pairs[other] > 0;
-      begin += pairs[other];
+      place += pairs[other].index > 0;
+      begin += pairs[other].index;
     }
     __syncthreads();
     if (first) {
       experts[place] = {id, begin, users};
       for (int other = pair; other < all; ++other)
-        if (ids[other] == id) pairs[begin++] = other;
+        if (ids[other] == id) pairs[begin++] = pair_of(other, top_k);
     }
   }
 };

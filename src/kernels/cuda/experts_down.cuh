@@ -136,13 +136,14 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   const auto put = [&](const SlabCursor& at, const auto& take) {
     const ChosenExperts::Expert& expert = chosen.experts[at.slot];
     const auto values_of = [&](int user, int t) {
-      const int pair = kOneRow ? at.slot : chosen.pairs[expert.first + user];
+      const int pair = kOneRow ? at.slot : chosen.pairs[expert.first + user].index;
       return place(values, pair * slabs + at.slab) + t * kTileOut;
     };
     if constexpr (kOneRow)
       take(OneUser{at.slot}, values_of);
     else
-      take(Users{expert.users, [&](int i) { return chosen.pairs[expert.first + i]; }}, values_of);
+      take(Users{expert.users, [&](int i) { return int(chosen.pairs[expert.first + i].index); }},
+           values_of);
   };
   const auto outputs_of = [&](int t) {
     return min(kTileOut, max(0, step.hidden - first_output - t * kTileOut));

@@ -99,7 +99,7 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
       return OneUser{0};
     else
       return Users{slot.users, [&, first = slot.first_user](int i) {
-                     return is_shared ? i : chosen.pairs[first + i] / step.top_k;
+                     return is_shared ? i : int(chosen.pairs[first + i].row);
                    }};
   };
 
@@ -202,7 +202,7 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
       const float sum = sum_of_slabs<kTileOut>(column, slabs);
       const float up = __shfl_down_sync(~0u, sum, kTileOut);
       const int user = entry - slot.first_entry;
-      const int row = is_shared ? user : chosen.pairs[slot.first_user + user];
+      const int row = is_shared ? user : chosen.pairs[slot.first_user + user].index;
       const int output = slot.tile * kTileOut + lane;
       if (lane < kTileOut && output < width)
         results[int64_t(row) * width + output] = activated(sum, step.gelu) * up;
