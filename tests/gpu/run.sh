@@ -21,7 +21,8 @@ sanitized=(NormEqual.GatedRmsNorm NormEqual.RopeTable NormEqual.Join NormEqual.P
   ExpertsEqual.ManyExperts AttentionEqual.HostileScores AttentionEqual.EqualScoresAreTheExactMean
   DeltaNetEqual.HostileGates RecordReplay.RecordsMatchTheReference KvCodesEqual.HostileScores
   KvCodesEqual.RowsAreLeftAsTheTailHoldsThem FusedEqual.GateHeadsThenLinear
-  FusedEqual.GatedDeltaNet)
+  FusedEqual.GatedDeltaNet WideEqual.IntegersAreExact WideEqual.GatedMlp
+  KvCodesEqual.WideHeadsOfManyRows)
 
 rows=()
 all_passed=0
