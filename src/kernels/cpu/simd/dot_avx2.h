@@ -18,6 +18,9 @@ namespace {
 constexpr int kFloatChains = 4;
 constexpr int kFloatRows = 4;
 
+// Keys that two queries of attention meet at a time.
+constexpr int kScoreKeys = 3;
+
 // Rows that share unpacked weights; the weights lie in the first-level cache.
 constexpr int kInt4Rows = 8;
 

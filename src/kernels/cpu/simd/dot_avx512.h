@@ -19,6 +19,9 @@ namespace {
 constexpr int kFloatChains = 18;
 constexpr int kFloatRows = 6;
 
+// Keys that two queries of attention meet at a time.
+constexpr int kScoreKeys = 3;
+
 // Rows that share unpacked weights.
 constexpr int kInt4Rows = 8;
 
