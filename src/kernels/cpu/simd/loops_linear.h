@@ -76,12 +76,9 @@ inline void float_chain(const LinearTile& tile, int64_t block, int64_t row, int6
     for (int t = 0; t < T; ++t) sums[b][t] = total[b][t];
   for (int64_t i = begin; i < end; ++i) {
     const std::byte* stored = weight + i * kLanes * Stored::kBytes;
-    if constexpr (T <= 3) {
-      for (int b = 0; b < B; ++b) __builtin_prefetch(stored + b * block_bytes + kPrefetchBytes);
-    } else if (asks_for_next_block<T>(row) && i * kLanes * Stored::kBytes % 64 == 0) {
+    if (asks_for_next_block<T>(row) && i * kLanes * Stored::kBytes % 64 == 0)
       for (int b = 0; b < B; ++b)  // the first level has no room
         __builtin_prefetch(stored + (B + b) * block_bytes, 0, 2);
-    }
     F32x16 x[T];
     for (int t = 0; t < T; ++t) {
       x[t] = set1(inputs[t][i]);
@@ -89,6 +86,7 @@ inline void float_chain(const LinearTile& tile, int64_t block, int64_t row, int6
     }
 #pragma GCC unroll 9
     for (int b = 0; b < B; ++b) {
+      if constexpr (T <= 3) __builtin_prefetch(stored + b * block_bytes + kPrefetchBytes);
       const F32x16 w = Stored::decode(stored + b * block_bytes);
       for (int t = 0; t < T; ++t) sums[b][t] = fma(w, x[t], sums[b][t]);
     }
