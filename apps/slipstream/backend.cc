@@ -19,6 +19,7 @@ Result<Isa> chosen_isa(const std::string& name) {
     if (name == "avx2" && isa == Isa::avx2) return isa;
     if (name == "avx512" && isa == Isa::avx512) return isa;
     if (name == "neon" && isa == Isa::neon) return isa;
+    if (name == "i8mm" && isa == Isa::i8mm) return isa;
   }
   return error("--isa ", name, ": this processor does not have it");
 }

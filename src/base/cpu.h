@@ -58,4 +58,13 @@ inline bool cpu_has_neon_dotprod() {
 #endif
 }
 
+// Products of small matrices of bytes: Neoverse N2, V1, V2, Cortex-X925 and others of Armv8.6.
+inline bool cpu_has_neon_i8mm() {
+#if defined(__aarch64__)
+  return cpu_has_neon_dotprod() && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace slip

@@ -23,6 +23,7 @@ constexpr int kScoreKeys = 3;
 
 // Rows that share unpacked weights; the weights lie in the first-level cache.
 constexpr int kInt4Rows = 8;
+constexpr int kInt8Rows = 6;
 
 inline __m256i broadcast_pair(const int8_t* p) {
   int32_t pair;

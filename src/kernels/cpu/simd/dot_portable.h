@@ -17,6 +17,7 @@ constexpr int kScoreKeys = 3;
 
 // Rows that share unpacked weights.
 constexpr int kInt4Rows = 2;
+constexpr int kInt8Rows = 6;
 
 // Integral values of at most 16 bits, as the dot products want them.
 template <int kBytes>

@@ -224,8 +224,8 @@ void linear_int4(const LinearTile& tile) {
 template <int kBytes>
 void linear_int8(const LinearTile& tile) {
   for (int64_t block = 0; block < tile.blocks; ++block)
-    for_row_tiles<6>(tile.row_count,
-                     [&](auto rows, int64_t row) { int8_tile<kBytes, rows>(tile, block, row); });
+    for_row_tiles<kInt8Rows>(
+        tile.row_count, [&](auto rows, int64_t row) { int8_tile<kBytes, rows>(tile, block, row); });
 }
 
 }  // namespace
