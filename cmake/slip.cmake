@@ -4,6 +4,11 @@ add_library(slip_options INTERFACE)
 target_include_directories(slip_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(slip_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wno-psabi -Werror>)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  # Every such processor can fuse a product and a sum, and g++ then does where it likes. Plain code
+  # is to have the bits that it has on x86-64; loops that want fused ones say so.
+  target_compile_options(slip_options INTERFACE -ffp-contract=off)
+endif()
 if(SLIP_SANITIZE)
   # Undefined behaviour is looked for in what is tested: in assertions it would double the time that
   # compiling them takes.

@@ -18,6 +18,8 @@ Result<Isa> chosen_isa(const std::string& name) {
     if (name == "portable" && isa == Isa::portable) return isa;
     if (name == "avx2" && isa == Isa::avx2) return isa;
     if (name == "avx512" && isa == Isa::avx512) return isa;
+    if (name == "neon" && isa == Isa::neon) return isa;
+    if (name == "i8mm" && isa == Isa::i8mm) return isa;
   }
   return error("--isa ", name, ": this processor does not have it");
 }

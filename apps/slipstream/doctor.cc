@@ -81,7 +81,7 @@ class Doctor : public Verb {
 
   void judge(const Processor& processor, const MachineMemory& memory) {
     if (available_isas().front() == Isa::portable)
-      problem("No AVX2 or AVX-512 was found, so slow portable kernels are used.");
+      problem("No AVX2, AVX-512 or NEON dotprod was found, so slow portable kernels are used.");
     if (processor.quota && *processor.quota + 0.01 < processor.usable_threads)
       problem(cat("The container may use ", describe_rate(*processor.quota),
                   " processors but sees ", processor.usable_threads, ": give --threads ",

@@ -1,6 +1,7 @@
 #include "line_editor_keys.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 
 #include "text/utf8.h"
@@ -117,7 +118,8 @@ bool KeyDecoder::take(std::vector<KeyPress>& keys) {
   if (pasting_) return take_paste(keys);
   const char first = pending_[0];
   if (first == '\033') return take_escape(keys);
-  const bool control = (first >= 0 && first < 0x20) || first == 0x7F;
+  const auto byte = uint8_t(first);  // a char has a sign on some processors
+  const bool control = byte < 0x20 || byte == 0x7F;
   if (!control) return take_text(keys);
   if (const auto key = control_key(first)) keys.push_back({*key, ""});
   pending_.erase(0, 1);

@@ -50,7 +50,7 @@ void ModelFlags::add_machine_to(Flags& flags) {
   flags.option("-t,--threads", &threads, "N", "Threads; without it all processors");
   flags.option("--device", &device, "auto|cpu|cuda:N", "Where to run");
   flags.choice("--ops", &ops, {"fast", "ref"}, "ref: the slow reference kernels, to settle doubts");
-  flags.choice("--isa", &isa, {"", "avx512", "avx2", "portable"},
+  flags.choice("--isa", &isa, {"", "avx512", "avx2", "i8mm", "neon", "portable"},
                "Instruction set of the CPU kernels; without it the best there is");
   flags.choice(
       "--activations", &activations, {"16", "8"},

@@ -3,6 +3,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace slip {
@@ -40,6 +43,25 @@ inline bool cpu_has_avx512() {
 inline bool cpu_has_avx512_vnni() {
 #if defined(__x86_64__)
   return cpu_has_avx512() && __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
+// NEON itself is part of every aarch64; products of four bytes came with Armv8.2 (Cortex-A76,
+// Neoverse N1) and later.
+inline bool cpu_has_neon_dotprod() {
+#if defined(__aarch64__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#else
+  return false;
+#endif
+}
+
+// Products of small matrices of bytes: Neoverse N2, V1, V2, Cortex-X925 and others of Armv8.6.
+inline bool cpu_has_neon_i8mm() {
+#if defined(__aarch64__)
+  return cpu_has_neon_dotprod() && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
 #else
   return false;
 #endif

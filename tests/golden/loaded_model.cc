@@ -22,6 +22,8 @@ Backend cpu_backend(Isa isa) {
     case Isa::portable: return {"cpu_portable", true, make_cpu<Isa::portable>};
     case Isa::avx2: return {"cpu_avx2", true, make_cpu<Isa::avx2>};
     case Isa::avx512: return {"cpu_avx512", true, make_cpu<Isa::avx512>};
+    case Isa::neon: return {"cpu_neon", true, make_cpu<Isa::neon>};
+    case Isa::i8mm: return {"cpu_i8mm", true, make_cpu<Isa::i8mm>};
   }
   unreachable("Isa");
 }

@@ -107,6 +107,8 @@ std::vector<NamedOps> fast_backends() {
   for (const Isa isa : available_isas()) {
     const char* name = isa == Isa::avx512 ? "cpu_avx512"
                        : isa == Isa::avx2 ? "cpu_avx2"
+                       : isa == Isa::neon ? "cpu_neon"
+                       : isa == Isa::i8mm ? "cpu_i8mm"
                                           : "cpu_portable";
     backends.push_back({.name = name,
                         .make = [isa] { return make_test_cpu_ops(isa); },

@@ -18,8 +18,12 @@ namespace {
 constexpr int kFloatChains = 4;
 constexpr int kFloatRows = 4;
 
+// Keys that two queries of attention meet at a time.
+constexpr int kScoreKeys = 3;
+
 // Rows that share unpacked weights; the weights lie in the first-level cache.
 constexpr int kInt4Rows = 8;
+constexpr int kInt8Rows = 6;
 
 inline __m256i broadcast_pair(const int8_t* p) {
   int32_t pair;

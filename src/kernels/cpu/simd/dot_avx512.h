@@ -19,8 +19,12 @@ namespace {
 constexpr int kFloatChains = 18;
 constexpr int kFloatRows = 6;
 
+// Keys that two queries of attention meet at a time.
+constexpr int kScoreKeys = 3;
+
 // Rows that share unpacked weights.
 constexpr int kInt4Rows = 8;
+constexpr int kInt8Rows = 6;
 
 inline __m512i broadcast4(const int8_t* p) {
   int32_t four;

@@ -12,8 +12,12 @@ namespace {
 constexpr int kFloatChains = 4;
 constexpr int kFloatRows = 4;
 
+// Keys that two queries of attention meet at a time.
+constexpr int kScoreKeys = 3;
+
 // Rows that share unpacked weights.
 constexpr int kInt4Rows = 2;
+constexpr int kInt8Rows = 6;
 
 // Integral values of at most 16 bits, as the dot products want them.
 template <int kBytes>

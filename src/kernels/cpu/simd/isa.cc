@@ -10,6 +10,8 @@ const char* name_of(Isa isa) {
     case Isa::portable: return "portable";
     case Isa::avx2: return "AVX2";
     case Isa::avx512: return "AVX-512 VNNI";
+    case Isa::neon: return "NEON dotprod";
+    case Isa::i8mm: return "NEON i8mm";
   }
   unreachable("Isa");
 }
@@ -18,6 +20,8 @@ std::vector<Isa> available_isas() {
   std::vector<Isa> isas;
   if (cpu_has_avx512_vnni()) isas.push_back(Isa::avx512);
   if (cpu_has_avx2()) isas.push_back(Isa::avx2);
+  if (cpu_has_neon_i8mm()) isas.push_back(Isa::i8mm);
+  if (cpu_has_neon_dotprod()) isas.push_back(Isa::neon);
   isas.push_back(Isa::portable);
   return isas;
 }

@@ -5,7 +5,7 @@
 
 namespace slip {
 
-enum class Isa { portable, avx2, avx512 };
+enum class Isa { portable, avx2, avx512, neon, i8mm };
 
 const char* name_of(Isa isa);
 

@@ -9,6 +9,9 @@ extern const Loops kLoops_portable[2];
 #if defined(__x86_64__)
 extern const Loops kLoops_avx2[2];
 extern const Loops kLoops_avx512[2];
+#elif defined(__aarch64__)
+extern const Loops kLoops_neon[2];
+extern const Loops kLoops_i8mm[2];
 #endif
 
 const Loops& loops_for(Isa isa, int activation_bytes) {
@@ -20,9 +23,18 @@ const Loops& loops_for(Isa isa, int activation_bytes) {
 #if defined(__x86_64__)
     case Isa::avx2: return kLoops_avx2[index];
     case Isa::avx512: return kLoops_avx512[index];
-#else
+    case Isa::neon:
+    case Isa::i8mm: break;
+#elif defined(__aarch64__)
+    case Isa::neon: return kLoops_neon[index];
+    case Isa::i8mm: return kLoops_i8mm[index];
     case Isa::avx2:
     case Isa::avx512: break;
+#else
+    case Isa::avx2:
+    case Isa::avx512:
+    case Isa::neon:
+    case Isa::i8mm: break;
 #endif
   }
   unreachable("Isa that this build lacks");

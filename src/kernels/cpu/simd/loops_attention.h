@@ -54,10 +54,11 @@ inline int64_t vector_dims(const AttentionPage& page) {
 template <int Q, int P, class Source>
 inline void score_block(const AttentionPage& page, const Source& keys, int64_t query,
                         int64_t position, float* scores) {
+  const int64_t dims = vector_dims(page);
   F32x16 total[Q][P];
   for (int a = 0; a < Q; ++a)
     for (int b = 0; b < P; ++b) total[a][b] = zero();
-  for (int64_t d = 0; d < vector_dims(page); d += kLanes) {
+  for (int64_t d = 0; d < dims; d += kLanes) {
     F32x16 k[P];
     for (int b = 0; b < P; ++b) {
       k[b] = keys.vector(position + b, d);
@@ -68,10 +69,15 @@ inline void score_block(const AttentionPage& page, const Source& keys, int64_t q
       for (int b = 0; b < P; ++b) total[a][b] = fma(q, k[b], total[a][b]);
     }
   }
+  float found[Q][P];
+#pragma GCC unroll 2  // where not all indices were constants, g++ 12 would keep `total` in memory
+  for (int a = 0; a < Q; ++a)
+#pragma GCC unroll 3
+    for (int b = 0; b < P; ++b) found[a][b] = sum(total[a][b]);
   for (int a = 0; a < Q; ++a)
     for (int b = 0; b < P; ++b) {
-      float score = sum(total[a][b]);
-      for (int64_t d = vector_dims(page); d < page.head_dim; ++d)
+      float score = found[a][b];
+      for (int64_t d = dims; d < page.head_dim; ++d)
         score += page.q[query + a][d] * keys.one(position + b, d);
       scores[a * kMaxPageSlice + position + b] = score;
     }
@@ -157,8 +163,8 @@ inline void attend_queries(const AttentionPage& page, const Source& keys, const 
     first = hidden < first ? hidden : first;
   }
   int64_t position = first;
-  for (; position + 3 <= visible; position += 3)
-    score_block<Q, 3>(page, keys, query, position, scores);
+  for (; position + kScoreKeys <= visible; position += kScoreKeys)
+    score_block<Q, kScoreKeys>(page, keys, query, position, scores);
   for (; position < visible; ++position) score_block<Q, 1>(page, keys, query, position, scores);
   float rescale[Q];
   for (int a = 0; a < Q; ++a)

@@ -62,29 +62,37 @@ struct StoredFp8 {
   }
 };
 
-// total += weights * inputs, for B blocks x T rows and inputs [begin, end).
+// total += weights * inputs, for B blocks x T rows and inputs [begin, end). The sums have a place
+// of their own here, where all indices are constants: g++ 12 would leave some of `total` in memory.
 template <class Stored, int B, int T>
 inline void float_chain(const LinearTile& tile, int64_t block, int64_t row, int64_t begin,
                         int64_t end, F32x16 (&total)[B][T]) {
   const int64_t block_bytes = tile.in * kLanes * Stored::kBytes;
   const std::byte* weight = tile.weight + (tile.first_block + block) * block_bytes;
+  const float* inputs[T];
+  for (int t = 0; t < T; ++t) inputs[t] = tile.rows[row + t].values;
+  F32x16 sums[B][T];
+  for (int b = 0; b < B; ++b)
+    for (int t = 0; t < T; ++t) sums[b][t] = total[b][t];
   for (int64_t i = begin; i < end; ++i) {
+    const std::byte* stored = weight + i * kLanes * Stored::kBytes;
+    if (asks_for_next_block<T>(row) && i * kLanes * Stored::kBytes % 64 == 0)
+      for (int b = 0; b < B; ++b)  // the first level has no room
+        __builtin_prefetch(stored + (B + b) * block_bytes, 0, 2);
     F32x16 x[T];
     for (int t = 0; t < T; ++t) {
-      x[t] = set1(tile.rows[row + t].values[i]);
+      x[t] = set1(inputs[t][i]);
       if constexpr (Stored::kBytes == 1) x[t] = mul(x[t], set1(Stored::kInputFactor));
     }
+#pragma GCC unroll 9
     for (int b = 0; b < B; ++b) {
-      const std::byte* stored = weight + b * block_bytes + i * kLanes * Stored::kBytes;
-      if constexpr (T <= 3) {
-        __builtin_prefetch(stored + kPrefetchBytes);
-      } else if (asks_for_next_block<T>(row) && i * kLanes * Stored::kBytes % 64 == 0) {
-        __builtin_prefetch(stored + B * block_bytes, 0, 2);  // the first level has no room
-      }
-      const F32x16 w = Stored::decode(stored);
-      for (int t = 0; t < T; ++t) total[b][t] = fma(w, x[t], total[b][t]);
+      if constexpr (T <= 3) __builtin_prefetch(stored + b * block_bytes + kPrefetchBytes);
+      const F32x16 w = Stored::decode(stored + b * block_bytes);
+      for (int t = 0; t < T; ++t) sums[b][t] = fma(w, x[t], sums[b][t]);
     }
   }
+  for (int b = 0; b < B; ++b)
+    for (int t = 0; t < T; ++t) total[b][t] = sums[b][t];
 }
 
 template <class Stored, int B, int T>
@@ -216,8 +224,8 @@ void linear_int4(const LinearTile& tile) {
 template <int kBytes>
 void linear_int8(const LinearTile& tile) {
   for (int64_t block = 0; block < tile.blocks; ++block)
-    for_row_tiles<6>(tile.row_count,
-                     [&](auto rows, int64_t row) { int8_tile<kBytes, rows>(tile, block, row); });
+    for_row_tiles<kInt8Rows>(
+        tile.row_count, [&](auto rows, int64_t row) { int8_tile<kBytes, rows>(tile, block, row); });
 }
 
 }  // namespace

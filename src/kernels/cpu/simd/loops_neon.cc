@@ -1,0 +1,19 @@
+#include "kernels/cpu/simd/dot_neon.h"
+#include "kernels/cpu/simd/int16_neon.h"
+// The loops below are written over the vectors and dot products above.
+#include "kernels/cpu/simd/loops_linear.h"
+#include "kernels/cpu/simd/loops_math.h"
+// These use loops_math.h.
+#include "kernels/cpu/simd/loops_attention.h"
+#include "kernels/cpu/simd/loops_delta.h"
+#include "kernels/cpu/simd/loops_turbo.h"
+// Uses loops_attention.h and loops_turbo.h.
+#include "kernels/cpu/simd/loops_kv_codes.h"
+#include "kernels/cpu/simd/loops_table.h"
+
+namespace slip {
+
+extern const Loops kLoops_neon[2];
+const Loops kLoops_neon[2] = {make_loops<1>(Isa::neon), make_loops<2>(Isa::neon)};
+
+}  // namespace slip
