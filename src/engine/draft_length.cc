@@ -10,8 +10,8 @@ constexpr double kKeepChance = 0.995;
 constexpr double kKeepTime = 0.99;
 // The first steps of a length may be slow, as on a GPU, where they are recorded.
 constexpr int64_t kSlowBeginnings = 2;
-// A single time is believed to be so many times longer or shorter than expected, and no more: it
-// may have been interrupted.
+// A single time is believed to be so many times longer than expected, and no more: it may have been
+// interrupted. Nothing makes a step shorter than it is, so shorter ones are believed.
 constexpr double kMostSurprise = 1.5;
 constexpr double kDraftTrust = 0.1;  // how far a single draft's time moves what is expected
 
@@ -71,10 +71,9 @@ void DraftChances::end_step(int64_t verified, int64_t right) {
 
 void DraftCosts::Line::add(double rows, double seconds) {
   constexpr double kEnough = 1.5;  // steps, to expect anything
-  if (n_ > kEnough) {
-    const double expected = fixed_ + rows * each_;
+  // Costs that jump at some length may have a line that is negative at others: no time to go by.
+  if (const double expected = fixed_ + rows * each_; n_ > kEnough && expected > 0)
     seconds = std::min(seconds, expected * kMostSurprise);
-  }
   for (double* sum : {&n_, &x_, &y_, &xx_, &xy_}) *sum *= kKeepTime;
   n_ += 1;
   x_ += rows;

@@ -105,7 +105,7 @@ class DraftCosts {
 
    private:
     double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;
-    double fixed_ = 0, each_ = 0;
+    double fixed_ = 0, each_ = 0;  // rows cost nothing until two lengths were seen
   };
   // What of one step there was, or of several, of which the older ones count less.
   struct Amounts {

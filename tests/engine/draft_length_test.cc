@@ -138,6 +138,23 @@ TEST(DraftCosts, DraftsMadeOutOfCuriosityDoNotEndIdleness) {
   EXPECT_FALSE(costs.idle());
 }
 
+TEST(DraftCosts, AJumpInWhatRowsCostDoesNotMakeThemFree) {
+  // A fifth row costs as much as four, so that a line through both is negative at one row.
+  DraftCosts costs;
+  const auto step = [&](int64_t drafts, double seconds) {
+    costs.end_step({.made = drafts,
+                    .verified = drafts,
+                    .draft_seconds = 1e-4 * double(drafts),
+                    .verify_seconds = seconds});
+  };
+  for (int i = 0; i < 300; ++i) {
+    step(3, 2e-3);
+    step(4, 4e-3);
+  }
+  for (int i = 0; i < 1000; ++i) step(0, 1e-3);
+  EXPECT_GT(costs.of_verifying(), 0.2);
+}
+
 TEST(DraftLength, UnsureDraftsAreNotVerified) {
   // Sure drafts (margin 8) are always right, unsure ones (margin 0) never.
   DraftLength length = DraftLength::automatic(4);

@@ -49,6 +49,8 @@ int64_t CudaOps::context_to_cover(std::span<const Span> spans) const {
 
 size_t CudaOps::scratch_bytes(const StepLimits& limits) const {
   // Rows that come rounded, and sums of parts: what has wide inputs ends in the residual.
+  check(linear_parts(limits.hidden) == 1, "a hidden state of ", limits.hidden,
+        ": outputs of other layers are not reserved for");
   const int64_t few_rows = std::min(limits.rows, kFewRows);
   const size_t few_rows_bytes =
       linear_rounded_bytes(few_rows, limits.widest_input) +

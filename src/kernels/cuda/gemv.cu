@@ -199,7 +199,7 @@ bool linear_takes_rounded(const Launcher& launcher, const LinearInput& input,
   return linear_rows_at_once(launcher, input, slabs) == input.rows;
 }
 
-bool linear_wants_rounded(const LinearInput& input, const LinearJobs& slabs) {
+bool linear_needs_rounded(const LinearInput& input, const LinearJobs& slabs) {
   if (linear_parts(input.in) == 1) return false;
   for (int i = 0; i < slabs.count; ++i)
     if (takes_integers(slabs.list[i].weight)) return true;

@@ -1,6 +1,6 @@
 // Linear layers of few rows and wide inputs, the down projections of dense models, in parts
 // (linear_parts()). Sums are taken part by part, in one of two ways: a block has all parts of its
-// tiles, where a row or two of so many inputs fit beside the longest ring, or it has one of them,
+// tiles, where the few rows of so many inputs fit beside the longest ring, or it has one of them,
 // and the last of the blocks that have the same tiles adds up what all of them left.
 #include <optional>
 
@@ -195,8 +195,9 @@ std::optional<Plan> plan_all_parts(const Launcher& launcher, FewRows& work) {
   work.teams = kTeams * blocks;
   work.tiles_at_once = (work.slabs.units + work.teams - 1) / work.teams;
   if (rows > kIntegerRows || work.tiles_at_once * rows > kMostPlaces) return {};
-  const int partials =
-      kTeams * work.tiles_at_once * linear_parts(work.input.in) * kWarps * rows * kPartialStride;
+  const int parts = linear_parts(work.input.in);
+  if (work.slabs_per_tile - (parts - 1) * work.slabs_per_part < kWarps) return {};  // one each
+  const int partials = kTeams * work.tiles_at_once * parts * kWarps * rows * kPartialStride;
   work.inputs_at = kTeams * kWarps * kSlots * kInt4Slot;
   work.units_at = work.inputs_at + work.slabs_per_tile * slab_input_bytes(rows);
   work.partials_at = work.units_at + work.slabs_per_tile * rows * int(sizeof(IntegerSlab));
@@ -222,6 +223,7 @@ void linear_wide_rows(const Launcher& launcher, const LinearInput& input, const 
   }
   const std::span<const int> rings = int4 ? std::span<const int>(kInt4Rings) : kByteRings;
   const Plan plan = plan_few_rows(launcher, work, int4, rings);
+  check(!int4 || plan.rows == input.rows, "linear: rounded rows are taken all at once");
   work.early_slots = plan.slots - 1;
   const PartsKernel kernel = kernel_for(int4, plan);
   allow_shared(kernel, size_t(plan.bytes));

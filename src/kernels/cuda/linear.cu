@@ -59,7 +59,7 @@ void CudaOps::run_linears(const View& x, std::span<const LinearOutput> outputs, 
   LinearInput input = linear_input(x);
   if (input.rows == 0) return;
   if (input.rows <= kFewLinearRows) {
-    const bool must_round = linear_wants_rounded(input, jobs.slabs);
+    const bool must_round = linear_needs_rounded(input, jobs.slabs);
     if (must_round && linear_rows_at_once(launcher_, input, jobs.slabs) < input.rows)
       return run_in_halves(x, outputs, add);
     std::byte* rounded = linear_scratch(input, jobs.slabs);
@@ -91,10 +91,10 @@ void CudaOps::run_linears(const View& x, std::span<const LinearOutput> outputs, 
 void CudaOps::run_in_halves(const View& x, std::span<const LinearOutput> outputs, bool add) {
   const int64_t rows = x.shape[0], half = (rows + 1) / 2;
   for (const auto& [first, count] : {std::pair(int64_t{0}, half), std::pair(half, rows - half)}) {
-    std::vector<LinearOutput> parts;
+    std::vector<LinearOutput> of_half;  // few GPUs come here, and only to record a step
     for (const LinearOutput& output : outputs)
-      parts.push_back({output.weight, output.out.slice(first, count)});
-    run_linears(x.slice(first, count), parts, add);
+      of_half.push_back({output.weight, output.out.slice(first, count)});
+    run_linears(x.slice(first, count), of_half, add);
   }
 }
 

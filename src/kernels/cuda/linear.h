@@ -1,6 +1,7 @@
 // What the kernels of linear layers share: one input and several weights.
 //
-// Steps of few rows stream weights past activations that stay in shared memory (gemv.cu); the sums
+// Steps of few rows stream weights past activations that stay in shared memory (gemv.cu, wide ones
+// gemv_parts.cu); the sums
 // of a row are taken in an order that depends on the weight's shape alone. Longer steps are
 // prefill: tiles of outputs x rows (gemm.cu, linear_floats.cu).
 #pragma once
@@ -15,15 +16,16 @@ inline constexpr int kMaxLinears = 8;
 inline constexpr int kMostNormedSlabs = 64;  // of a row
 inline constexpr int kFloatOutputs = 2;      // of a weight of floats that a block takes at a time
 
-// Of steps of few rows: the inputs of a weight in slabs, if there are more than kMostNormedSlabs of
-// them, are cut into parts of at most kPartSlabs, each of which has blocks of its own, so that all
-// rows of a part lie in a multiprocessor's shared memory beside a long ring of weights: up to ten
-// rows beside the longest in 227 KB, all 16 beside one of five slots, and five rows in 99 KB. How
-// many parts there are depends on the weight's shape alone, as the order of sums does.
-inline constexpr int kPartSlabs = 24;
+// Of steps of few rows: the inputs of a weight in slabs, if there are more than kMostSlabsInOne of
+// them, are cut into parts of at most kPartSlabs. Blocks can then have one part each, all rows of
+// which lie in a multiprocessor's shared memory beside a long ring of weights: up to ten rows
+// beside the longest in 227 KB, all 16 beside one of five slots, and five rows in 99 KB. How many
+// parts there are depends on the weight's shape alone, as the order of sums does.
+inline constexpr int kMostSlabsInOne = 64, kPartSlabs = 24;
+static_assert(kMostSlabsInOne >= kMostNormedSlabs);  // parts are not normed
 inline int linear_parts(int64_t in) {
   const int64_t slabs = slab_count(in);
-  return slabs <= kMostNormedSlabs ? 1 : int((slabs + kPartSlabs - 1) / kPartSlabs);
+  return slabs <= kMostSlabsInOne ? 1 : int((slabs + kPartSlabs - 1) / kPartSlabs);
 }
 
 // What the blocks of several parts leave for the one that adds it up.
@@ -96,7 +98,7 @@ bool linear_takes_rounded(const Launcher& launcher, const LinearInput& input,
                           const LinearJobs& slabs);
 size_t linear_rounded_bytes(int64_t rows, int64_t in);
 // Whether some of them take nothing else, and how many rows at a time they then can.
-bool linear_wants_rounded(const LinearInput& input, const LinearJobs& slabs);
+bool linear_needs_rounded(const LinearInput& input, const LinearJobs& slabs);
 int linear_rows_at_once(const Launcher& launcher, const LinearInput& input,
                         const LinearJobs& slabs);
 

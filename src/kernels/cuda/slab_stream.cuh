@@ -34,7 +34,7 @@ struct FewRows {
   // Of shared memory, behind the rings.
   int32_t inputs_at, units_at, partials_at;
   bool add;
-  int32_t slabs_per_part;  // what a block has of a tile; blocks of part p are those of blockIdx.z p
+  int32_t slabs_per_part;  // where a block has one part, it is number blockIdx.z
 };
 
 __device__ __forceinline__ int warp_of_team() { return int(threadIdx.x) / kWarp % kWarps; }

@@ -229,8 +229,8 @@ struct TileOutput {
     }
   }
   __device__ void write(const FewRows& work, float sum) const {
-    sum *= scale;
-    *out = work.add ? before + sum : sum;
+    sum = __fmul_rn(sum, scale);
+    *out = work.add ? __fadd_rn(before, sum) : sum;  // never fused: kernels must agree
   }
 };
 

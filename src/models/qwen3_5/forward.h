@@ -17,7 +17,8 @@ struct Pass {
   Activations& act;
   std::span<const Span> spans;
   int64_t rows;
-  // Rows that the layer is computed for; the others only leave their keys and values.
+  // Rows that a layer's output is computed for. The others leave their keys and values, and are
+  // left out behind attention, whose spans are those of the step.
   OutputRows wanted{0, rows};
 
   View of(const Tensor& tensor) const { return tensor.view.first(rows); }
