@@ -4,12 +4,10 @@
 
 namespace slip {
 
-Logits::Logits(Memory& memory, int64_t rows, int64_t width) : values_(memory, rows, width) {
-  if (!memory.on_host()) peaks_ = HostRows(memory, rows, 3, HostRows::Written::here);
-}
+Logits::Logits(Memory& memory, int64_t rows, int64_t width)
+    : values_(memory, rows, width), peaks_(memory, rows, 3, HostRows::Written::here) {}
 
 View Logits::peaks(int64_t rows) const {
-  if (peaks_.view().empty()) return {};
   View view = peaks_.view().first(rows);
   view.dtype = DType::i32;
   return view;
@@ -17,11 +15,10 @@ View Logits::peaks(int64_t rows) const {
 
 void Logits::changed(int64_t rows) {
   values_.changed(rows);
-  if (!peaks_.view().empty()) peaks_.changed(rows);
+  peaks_.changed(rows);
 }
 
-std::optional<Peak> Logits::peak(int64_t index) {
-  if (peaks_.view().empty()) return std::nullopt;
+Peak Logits::peak(int64_t index) {
   Peak peak;
   std::memcpy(&peak, peaks_.row(index).data(), sizeof(peak));
   return peak;
@@ -35,9 +32,9 @@ std::span<float> LogitRow::values() const {
   return all;
 }
 
-std::optional<Peak> LogitRow::peak() const {
-  std::optional<Peak> peak = logits.peak(index);
-  if (peak && !tokens.empty()) peak->id = tokens[size_t(peak->id)];
+Peak LogitRow::peak() const {
+  Peak peak = logits.peak(index);
+  if (!tokens.empty()) peak.id = tokens[size_t(peak.id)];
   return peak;
 }
 

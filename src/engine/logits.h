@@ -1,9 +1,7 @@
-// Logits that the backend writes and the host chooses from. Where the backend computes elsewhere,
-// most choices need only the peak of a row, which it finds itself: twelve bytes instead of a
-// megabyte have to be copied.
+// Logits that the backend writes and the host chooses from. Most choices need only the peak of a
+// row, which the backend finds itself: twelve bytes instead of a megabyte have to come from a GPU,
+// or from the caches of other processors.
 #pragma once
-
-#include <optional>
 
 #include "engine/host_rows.h"
 #include "kernels/args.h"
@@ -28,12 +26,11 @@ class Logits {
   int64_t rows() const { return values_.view().shape[0]; }
   std::span<float> row(int64_t index) { return values_.row(index); }
 
-  // Nothing where reading the row is as fast.
-  std::optional<Peak> peak(int64_t index);
+  Peak peak(int64_t index);
 
  private:
   HostRows values_;
-  HostRows peaks_;  // the bits of a Peak as floats; empty where the host computes
+  HostRows peaks_;  // the bits of a Peak as floats
 };
 
 // One row of them.
@@ -47,7 +44,7 @@ struct LogitRow {
 
   // Of the whole vocabulary.
   std::span<float> values() const;
-  std::optional<Peak> peak() const;
+  Peak peak() const;
 };
 
 }  // namespace slip

@@ -118,11 +118,10 @@ std::optional<Peak> Sampler::deciding_peak(const LogitRow& logits) const {
   if (!options_.greedy() || adjusts()) return std::nullopt;
   const auto raises = [](const auto& bias) { return bias.second > 0; };
   if (std::ranges::any_of(options_.logit_bias, raises)) return std::nullopt;
-  std::optional<Peak> peak = logits.peak();
-  if (!peak) return peak;
+  const Peak peak = logits.peak();
   // Padding of the vocabulary, or a token that a bias lowers, as suppressed ones are.
-  const auto is_peak = [&](const auto& bias) { return bias.first == peak->id; };
-  if (peak->id >= usable_ || std::ranges::any_of(options_.logit_bias, is_peak)) peak.reset();
+  const auto is_peak = [&](const auto& bias) { return bias.first == peak.id; };
+  if (peak.id >= usable_ || std::ranges::any_of(options_.logit_bias, is_peak)) return std::nullopt;
   return peak;
 }
 

@@ -26,8 +26,8 @@ void Ops::peaks(const PeaksArgs& args) {
   const int64_t rows = dims["rows"], width = dims["width"];
   for (int64_t row = 0; row < rows; ++row) {
     const float* x = args.x.f32() + row * width;
-    Peak peak{0, x[0], -INFINITY};
-    for (int64_t i = 1; i < width; ++i) {
+    Peak peak{0, -INFINITY, -INFINITY};  // what is no number is never larger
+    for (int64_t i = 0; i < width; ++i) {
       if (x[i] > peak.value) {
         peak = {int32_t(i), x[i], peak.value};
       } else if (x[i] > peak.runner_up) {

@@ -87,9 +87,8 @@ TEST_P(MemoryTaken, IsWhatWasPlanned) {
   const ModelInfo& info = engine->model().info();
   const BatchDrafter::Bytes bytes = BatchDrafter::bytes(info, engine->max_rows());
   const auto running = uint64_t(engine->sequences()), all = uint64_t(engine->cache().sequences());
-  // A row for a shortlist to be spread over, which these models have not, and peaks, which the
-  // host finds itself.
-  const uint64_t not_here = Logits::bytes(1, info.vocabulary) + running * sizeof(Peak);
+  // A row for a shortlist to be spread over, which these models have not.
+  const uint64_t not_here = Logits::bytes(1, info.vocabulary);
   EXPECT_EQ(memory.taken() - before + not_here,
             bytes.fixed + running * bytes.per_running + all * bytes.per_sequence);
 }

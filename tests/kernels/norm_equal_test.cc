@@ -201,6 +201,24 @@ TEST_P(NormEqual, Peaks) {
   }
 }
 
+// A damaged model's logits are no numbers, all of them or some; those are never the largest.
+TEST_P(NormEqual, PeaksOfWhatIsNoNumber) {
+  Rng rng(7);
+  const float no_number = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t width : {3, 17, 300, 5000}) {
+    const Guarded x = random_tensor({3, width}, rng);
+    for (float& value : rows_of(x, 0, 1)) value = no_number;
+    for (int64_t i = 0; i < width; i += 2) rows_of(x, 1, 1)[size_t(i)] = no_number;
+    rows_of(x, 2, 1).front() = no_number;
+    Guarded right({3, 3}, DType::i32), ours({3, 3}, DType::i32);
+    ref().peaks({.x = x, .out = right});
+    ops().peaks({.x = x, .out = ours});
+    for (int64_t i = 0; i < 9; ++i)
+      EXPECT_EQ(ours.i32()[i], right.i32()[i]) << "of " << width << ", row " << i / 3;
+    EXPECT_EQ(right.i32()[0], 0);
+  }
+}
+
 SLIP_TEST_BACKENDS(NormEqual);
 
 }  // namespace

@@ -37,6 +37,7 @@ class CpuOps : public Ops {
   void linears(const LinearsArgs& args) override;
   void gated_mul(const GatedMulArgs& args) override;
   void soft_cap(const SoftCapArgs& args) override;
+  void peaks(const PeaksArgs& args) override;
   void route(const RouteArgs& args) override;
   void experts(const ExpertsArgs& args) override;
   void causal_conv(const CausalConvArgs& args) override;
@@ -66,6 +67,7 @@ class CpuOps : public Ops {
     float* out;  // of the first block
     int64_t out_stride;
     bool add = false;
+    const std::byte* next = nullptr;  // weights that are read behind these
   };
   void run_tile(const TileJob& job) const;
 

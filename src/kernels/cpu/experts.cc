@@ -96,8 +96,11 @@ void CpuOps::experts(const ExpertsArgs& args) {
 
   float* activations = args.scratch.f32();                  // [pairs, width]
   float* shared_activations = activations + pairs * width;  // [rows, shared_width]
+  const auto block_at = [](const Weight& weight, int64_t block) {
+    return weight.values.data + block * cpu_block_bytes(weight.info);
+  };
   const auto run_gate_up = [&](const GatedMlp& mlp, const RowInput* inputs, int64_t count,
-                               int64_t first, float* out, float* up) {
+                               int64_t first, float* out, float* up, const std::byte* next) {
     const int64_t mlp_width = mlp.gate.info.out;
     const int64_t blocks = std::min(kExpertBlocks, block_count(mlp_width) - first);
     const int64_t values = std::min(blocks * kLanes, mlp_width - first * kLanes);
@@ -108,30 +111,45 @@ void CpuOps::experts(const ExpertsArgs& args) {
               .rows = inputs,
               .row_count = count,
               .out = out,
-              .out_stride = mlp_width});
+              .out_stride = mlp_width,
+              .next = block_at(mlp.up, first)});
     run_tile({.weight = mlp.up,
               .first = first,
               .blocks = blocks,
               .rows = inputs,
               .row_count = count,
               .out = up,
-              .out_stride = values});
+              .out_stride = values,
+              .next = next});
     for (int64_t r = 0; r < count; ++r)
       multiply(out + r * mlp_width, up + r * values, values, out + r * mlp_width);
   };
   const int64_t parts = ceil_div(block_count(width), kExpertBlocks);
   const int64_t shared_parts = ceil_div(block_count(shared_width), kExpertBlocks);
-  pool_.run(active * parts + shared_parts, [&](int64_t item, int thread) {
+  // The shared expert first: with many rows its items are the longest. Then a part of all experts,
+  // then the next one: so a thread meets the same parts again.
+  const int64_t items = active * parts + shared_parts;
+  const auto expert_of = [&](int64_t item) {
+    return size_t(active_experts_[size_t((item - shared_parts) % active)]);
+  };
+  const auto first_block = [&](int64_t item) {
+    return (item < shared_parts ? item : (item - shared_parts) / active) * kExpertBlocks;
+  };
+  const auto gate_of = [&](int64_t item) -> const std::byte* {
+    if (item >= items) return nullptr;
+    const GatedMlp& mlp = item < shared_parts ? args.shared : args.experts[expert_of(item)];
+    return block_at(mlp.gate, first_block(item));
+  };
+  pool_.run(items, [&](int64_t item, int thread) {
     float* up = thread_scratch(thread).data();
-    // The shared expert first: with many rows its items are the longest.
+    const std::byte* next = gate_of(item + 1);
     if (item < shared_parts)
-      return run_gate_up(args.shared, inputs_.rows(), rows, item * kExpertBlocks,
-                         shared_activations, up);
-    item -= shared_parts;
-    const auto e = size_t(active_experts_[size_t(item / parts)]);
+      return run_gate_up(args.shared, inputs_.rows(), rows, first_block(item), shared_activations,
+                         up, next);
+    const size_t e = expert_of(item);
     const int64_t first_slot = expert_starts_[e];
     run_gate_up(args.experts[e], expert_rows_.data() + first_slot, expert_counts_[e],
-                item % parts * kExpertBlocks, activations + first_slot * width, up);
+                first_block(item), activations + first_slot * width, up, next);
   });
 
   hidden_inputs_.set(activations, pairs, width, width);
@@ -146,23 +164,26 @@ void CpuOps::experts(const ExpertsArgs& args) {
     const int64_t values = std::min(blocks * kLanes, hidden - first * kLanes);
     float* outputs = thread_scratch(thread).data();  // [pairs + rows, values]
     float* shared_outputs = outputs + pairs * values;
-    const auto run_down = [&](const Weight& down, const RowInput* inputs, int64_t count,
-                              float* out) {
+    const auto run_down = [&](const Weight& down, const RowInput* inputs, int64_t count, float* out,
+                              const Weight* next) {
       run_tile({.weight = down,
                 .first = first,
                 .blocks = blocks,
                 .rows = inputs,
                 .row_count = count,
                 .out = out,
-                .out_stride = values});
+                .out_stride = values,
+                .next = next ? block_at(*next, first) : nullptr});
     };
     for (int32_t i = 0; i < active; ++i) {
       const auto e = size_t(active_experts_[size_t(i)]);
       const int64_t first_slot = expert_starts_[e];
+      const Weight* next =
+          i + 1 < active ? &args.experts[size_t(active_experts_[size_t(i) + 1])].down : nullptr;
       run_down(args.experts[e].down, hidden_inputs_.rows() + first_slot, expert_counts_[e],
-               outputs + first_slot * values);
+               outputs + first_slot * values, next);
     }
-    if (shared) run_down(args.shared.down, shared_inputs_.rows(), rows, shared_outputs);
+    if (shared) run_down(args.shared.down, shared_inputs_.rows(), rows, shared_outputs, nullptr);
     for (int64_t row = 0; row < rows; ++row) {
       float* out = args.out.f32() + row * hidden + first * kLanes;
       if (!args.add) std::fill_n(out, values, 0.0f);

@@ -12,6 +12,9 @@ int64_t blocks_per_item(int64_t blocks, int threads) {
   return std::clamp<int64_t>(share / 4 * 4, 4, 64);
 }
 
+// Products below which a thread is done before a second one has begun.
+constexpr int64_t kSharedProducts = 65536;
+
 }  // namespace
 
 void CpuOps::run_tile(const TileJob& job) const {
@@ -27,7 +30,8 @@ void CpuOps::run_tile(const TileJob& job) const {
                         .row_count = job.row_count,
                         .out = job.out,
                         .out_stride = job.out_stride,
-                        .add = job.add};
+                        .add = job.add,
+                        .next = job.next};
   switch (weight.info.format) {
     case WeightFormat::f32: return loops_.linear_f32(tile);
     case WeightFormat::bf16: return loops_.linear_bf16(tile);
@@ -46,22 +50,31 @@ void CpuOps::run_linear_jobs(std::span<const LinearJob> jobs, const RowInputs& i
     const int64_t step = blocks_per_item(blocks, pool_.threads());
     return (blocks + step - 1) / step;
   };
-  int64_t items = 0;
-  for (const LinearJob& job : jobs) items += items_of(job);
+  const auto run = [&](const LinearJob& job, int64_t first, int64_t blocks) {
+    run_tile({.weight = *job.weight,
+              .first = first,
+              .blocks = blocks,
+              .rows = inputs.rows(),
+              .row_count = rows,
+              .out = job.out + first * kLanes,
+              .out_stride = job.out_stride,
+              .add = job.add});
+  };
+  int64_t items = 0, products = 0;
+  for (const LinearJob& job : jobs) {
+    items += items_of(job);
+    products += rows * job.weight->info.in * job.weight->info.out;
+  }
+  if (products < kSharedProducts) {
+    for (const LinearJob& job : jobs) run(job, 0, block_count(job.weight->info.out));
+    return;
+  }
   pool_.run(items, [&](int64_t item, int) {
     const LinearJob* job = jobs.data();
     while (item >= items_of(*job)) item -= items_of(*job++);
     const int64_t blocks = block_count(job->weight->info.out);
     const int64_t step = blocks_per_item(blocks, pool_.threads());
-    const int64_t first = item * step;
-    run_tile({.weight = *job->weight,
-              .first = first,
-              .blocks = std::min(step, blocks - first),
-              .rows = inputs.rows(),
-              .row_count = rows,
-              .out = job->out + first * kLanes,
-              .out_stride = job->out_stride,
-              .add = job->add});
+    run(*job, item * step, std::min(step, blocks - item * step));
   });
 }
 

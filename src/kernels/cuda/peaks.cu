@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
                 end = width * (blockIdx.x + 1) / kPeakParts;
   Peak peak{0x7fffffff, -INFINITY, -INFINITY};
   for (int64_t i = begin + threadIdx.x; i < end; i += kThreads)
-    peak = better(peak, {int32_t(i), row[i], -INFINITY});
+    peak = better(peak, {int32_t(i), fmaxf(row[i], -INFINITY), -INFINITY});  // numbers alone
   peak = warp_better(peak);
   if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = peak;
   __syncthreads();

@@ -13,7 +13,6 @@ void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cach
   const AttentionConfig& c = pass.config.attention;
   const View q_and_gate = pass.of(act.projected);
   const View k = pass.of(act.k), v = pass.of(act.v);
-  const View attended = pass.of(act.attended);
   const KvPages& kv = pass.cache.layer(cache_index).kv;
 
   const LinearOutput projections[] = {
@@ -33,13 +32,17 @@ void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cach
                              .kv = kv,
                              .spans = pass.spans});
   if (pass.wanted.count == 0) return;
-  pass.ops.attention({.q = pass.of(act.q),
+  const bool all = pass.wanted_spans.empty();
+  const auto asking = [&](const Tensor& tensor) {
+    return all ? pass.of(tensor) : pass.wanted_of(tensor);
+  };
+  pass.ops.attention({.q = asking(act.q),
                       .kv = kv,
-                      .out = attended,
+                      .out = asking(act.attended),
                       .scale = 1.0f / std::sqrt(float(c.head_dim)),
-                      .spans = pass.spans,
-                      .k = k,
-                      .v = v});
+                      .spans = all ? pass.spans : pass.wanted_spans,
+                      .k = asking(act.k),
+                      .v = asking(act.v)});
   pass.ops.gate_heads_linear({.x = pass.wanted_of(act.attended),
                               .q_and_gate = pass.wanted_of(act.projected),
                               .weight = attention.o,

@@ -17,9 +17,10 @@ struct Pass {
   Activations& act;
   std::span<const Span> spans;
   int64_t rows;
-  // Rows that a layer's output is computed for. The others leave their keys and values, and are
-  // left out behind attention, whose spans are those of the step.
+  // Rows that a layer's output is computed for. The others leave their keys and values.
   OutputRows wanted{0, rows};
+  // Their spans, numbered from the first of them; none: attention computes all rows.
+  std::span<const Span> wanted_spans{};
 
   View of(const Tensor& tensor) const { return tensor.view.first(rows); }
   View wanted_of(const Tensor& tensor) const {

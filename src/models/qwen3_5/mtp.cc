@@ -11,7 +11,14 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
   run_pass(pass_owner(), step, [&] {
     // Tokens that are certain only need keys, for the drafts behind them.
     const OutputRows outputs = output_rows(step.outputs);
-    const Pass pass{config_, ops_, cache, activations_, step.spans, step.ids.shape[0], outputs};
+    const int64_t rows = step.ids.shape[0];
+    Pass pass{config_, ops_, cache, activations_, step.spans, rows, outputs};
+    // As behind the owners of Gemma's keys: codes want the rows beside them, and a step that is
+    // recorded has no other spans.
+    if (outputs.count > 0 && outputs.count < rows && !cache.coded() && !ops_.records(rows)) {
+      narrow(step.spans, outputs, output_spans_);
+      pass.wanted_spans = output_spans_;
+    }
     const View residual = pass.of(activations_.residual), joined = pass.of(activations_.joined);
     const View hidden = pass.of(activations_.normed);
     const float eps = config_.eps;

@@ -59,6 +59,7 @@ Qwen35::Qwen35(const LoadOptions& options, Ops& ops)
                 qwen3_5::cache_specs(options.config, options.wanted.with_mtp), ops),
       config_(options.config),
       activations_(options.config, options.max_rows, &ops.memory()) {
+  output_spans_.reserve(size_t(options.max_rows));
   ops_.reserve(step_limits(config_, options.max_rows, options.context));
 }
 

@@ -40,6 +40,7 @@ class Qwen35 : public TextModel {
   Config config_;
   Weights weights_;
   Activations activations_;
+  std::vector<Span> output_spans_;  // of the drafts that are wanted, while a pass of drafts runs
 };
 
 // The largest step, for backends to make room for.

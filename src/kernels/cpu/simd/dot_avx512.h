@@ -19,7 +19,9 @@ namespace {
 constexpr int kFloatChains = 18;
 constexpr int kFloatRows = 6;
 
-// Keys that two queries of attention meet at a time.
+// Queries of attention that are computed together, and the keys they meet at a time: 24 registers
+// of sums.
+constexpr int kQueries = 8;
 constexpr int kScoreKeys = 3;
 
 // Rows that share unpacked weights.
@@ -77,23 +79,23 @@ template <int kBytes, int T>
 inline void int4_dot(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
                      const int32_t* offsets, F32x16* out) {
   const __m512i nibble = _mm512_set1_epi8(15);
-  // Four cycles pass before a chain can go on, so four are needed, and few rows must have several.
-  constexpr int kChains = kBytes * T == 1 ? 4 : kBytes * T < 4 ? 2 : 1;
+  // Four cycles pass before a chain can go on: eight keep the processor busy, and few rows must
+  // have several.
+  constexpr int kChains = kBytes * T == 1 ? 4 : kBytes * T < 8 ? 2 : 1;
+  constexpr int kTogether = kChains > 2 ? 2 : 1;
   ByteSums<kBytes, kChains> sums[T];
-  const auto add_chunk = [&](int64_t c, int chain) {
-    const __m512i w = _mm512_loadu_si512(codes + c * 64);
-    const __m512i w0 = _mm512_and_si512(w, nibble);
-    const __m512i w1 = _mm512_and_si512(_mm512_srli_epi16(w, 4), nibble);
-    for (int t = 0; t < T; ++t) sums[t].add(chain, w0, x[t] + c * 8 * kBytes);
-    for (int t = 0; t < T; ++t)
-      sums[t].add((chain + 1) % kChains, w1, x[t] + c * 8 * kBytes + 4 * kBytes);
-  };
-  int64_t c = 0;
-  for (; c + 2 <= chunks; c += 2) {
-    add_chunk(c, 0);
-    add_chunk(c + 1, kChains / 2);
+#pragma GCC unroll 1
+  for (int64_t c = 0; c < chunks; c += kTogether) {
+    for (int i = 0; i < kTogether; ++i) {
+      const __m512i w = _mm512_loadu_si512(codes + (c + i) * 64);
+      const __m512i low = _mm512_and_si512(w, nibble);
+      const __m512i high = _mm512_and_si512(_mm512_srli_epi16(w, 4), nibble);
+      const int64_t input = (c + i) * 8 * kBytes;
+      for (int t = 0; t < T; ++t) sums[t].add(2 * i, low, x[t] + input);
+      for (int t = 0; t < T; ++t)
+        sums[t].add((2 * i + 1) % kChains, high, x[t] + input + 4 * kBytes);
+    }
   }
-  if (c < chunks) add_chunk(c, 0);
   for (int t = 0; t < T; ++t)
     out[t] = _mm512_cvtepi32_ps(_mm512_add_epi32(sums[t].total(), _mm512_set1_epi32(offsets[t])));
 }

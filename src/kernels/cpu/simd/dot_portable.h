@@ -12,7 +12,8 @@ namespace {
 constexpr int kFloatChains = 4;
 constexpr int kFloatRows = 4;
 
-// Keys that two queries of attention meet at a time.
+// Queries of attention that are computed together, and the keys they meet at a time.
+constexpr int kQueries = 2;
 constexpr int kScoreKeys = 3;
 
 // Rows that share unpacked weights.

@@ -19,8 +19,9 @@ namespace {
 constexpr int kFloatChains = 5;
 constexpr int kFloatRows = 5;
 
-// Keys that two queries of attention meet at a time: 16 registers of sums, eight of keys, four of a
-// query.
+// Queries of attention that are computed together, and the keys they meet at a time: 16 registers
+// of sums, eight of keys, four of a query.
+constexpr int kQueries = 2;
 constexpr int kScoreKeys = 2;
 
 // Integral values of at most 16 bits as 256 * high + low.

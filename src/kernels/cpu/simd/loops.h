@@ -44,7 +44,8 @@ struct LinearTile {
   int64_t row_count;
   float* out;
   int64_t out_stride;
-  bool add;  // out += instead of out =
+  bool add;               // out += instead of out =
+  const std::byte* next;  // weights that are read behind these, or null: those that lie there
 };
 
 // Recorded updates of a state, S <- alpha S + k d^T each, of one value head and a range of columns.
@@ -162,6 +163,13 @@ struct NormRow {
   float factor = 1;
 };
 
+// The largest value of a row, the first among equals, and the largest of the others. What is no
+// number is not seen.
+struct RowPeak {
+  int64_t index;
+  float value, runner_up;
+};
+
 struct Loops {
   Isa isa;
   int activation_bytes;  // 1 or 2
@@ -185,6 +193,7 @@ struct Loops {
   void (*soft_cap)(float cap, int64_t count, float* x);
   void (*scale)(float factor, int64_t count, float* x);
   void (*sigmoid_mul)(const float* gate, int64_t count, float* x);
+  RowPeak (*peak)(const float* x, int64_t count);  // count below 2^24
   // out = silu(sum over `width` rows of inputs * weights), channel by channel
   void (*conv_silu)(const float* const* inputs, const float* weight, int64_t weight_stride,
                     int64_t width, int64_t channels, float* out);

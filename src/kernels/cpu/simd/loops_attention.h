@@ -58,11 +58,12 @@ inline void score_block(const AttentionPage& page, const Source& keys, int64_t q
   F32x16 total[Q][P];
   for (int a = 0; a < Q; ++a)
     for (int b = 0; b < P; ++b) total[a][b] = zero();
+  const bool first_time = query == 0;  // later queries find the keys in the first-level cache
   for (int64_t d = 0; d < dims; d += kLanes) {
     F32x16 k[P];
     for (int b = 0; b < P; ++b) {
       k[b] = keys.vector(position + b, d);
-      keys.prefetch(position + b + kAhead, d);
+      if (first_time) keys.prefetch(position + b + kAhead, d);
     }
     for (int a = 0; a < Q; ++a) {
       const F32x16 q = load(page.q[query + a] + d);
@@ -70,7 +71,7 @@ inline void score_block(const AttentionPage& page, const Source& keys, int64_t q
     }
   }
   float found[Q][P];
-#pragma GCC unroll 2  // where not all indices were constants, g++ 12 would keep `total` in memory
+#pragma GCC unroll 8  // where not all indices were constants, g++ 12 would keep `total` in memory
   for (int a = 0; a < Q; ++a)
 #pragma GCC unroll 3
     for (int b = 0; b < P; ++b) found[a][b] = sum(total[a][b]);
@@ -130,8 +131,10 @@ inline void weigh_values(const AttentionPage& page, const Source& values, int64_
       for (int64_t p = begin; p < end; ++p) {
         const F32x16 v0 = values.vector(p, d);
         const F32x16 v1 = values.vector(p, d + kLanes);
-        values.prefetch(p + kAhead, d);
-        values.prefetch(p + kAhead, d + kLanes);
+        if (query == 0) {
+          values.prefetch(p + kAhead, d);
+          values.prefetch(p + kAhead, d + kLanes);
+        }
         for (int a = 0; a < Q; ++a) {
           const F32x16 weight = set1(scores[a * kMaxPageSlice + p]);
           total[a][0] = fma(weight, v0, total[a][0]);
@@ -180,6 +183,8 @@ inline void attend_page(const AttentionPage& page) {
   const KvRows<Stored> keys{static_cast<const Value*>(page.keys), page.stride};
   const KvRows<Stored> values{static_cast<const Value*>(page.values), page.stride};
   int64_t query = 0;
+  for (; query + kQueries <= page.queries; query += kQueries)
+    attend_queries<kQueries>(page, keys, values, query);
   for (; query + 2 <= page.queries; query += 2) attend_queries<2>(page, keys, values, query);
   for (; query < page.queries; ++query) attend_queries<1>(page, keys, values, query);
 }

@@ -36,24 +36,61 @@ inline F32x16 delta_update(F32x16 alpha, F32x16 s, F32x16 k, F32x16 delta) {
 // room.
 constexpr int64_t kKeysAhead = 64;
 
-// Reads one key of the state where it lies, and applies the recorded rows to it.
-template <int V, class Vector>
-inline void read_state(const DeltaColumns& a, int64_t i, int64_t column, const Vector& vector,
-                       F32x16* s) {
-  float* state = a.state + i * a.state_stride + column;
-  for (int j = 0; j < V; ++j) {
-    __builtin_prefetch(state + kKeysAhead * a.state_stride + j * kLanes, 0, 2);
-    s[j] = vector.load(state + j * kLanes);
+// Recorded rows that are applied to a key at a time, as many as registers hold.
+constexpr int kReplayRows = 4;
+
+// Reads a key of the state where it lies, and applies R recorded rows to it.
+template <int V, int R, class Vector>
+class StateReader {
+ public:
+  StateReader(const DeltaColumns& a, int64_t first_row, int64_t column, const Vector& vector)
+      : state_{a.state + column, a.state_stride}, vector_(vector) {
+    const DeltaUpdates& u = a.replay;
+    for (int r = 0; r < R; ++r) {
+      const int64_t row = first_row + r;
+      alpha_[r] = set1(u.alpha[row * u.alpha_stride]);
+      k_[r] = u.k + row * u.k_stride;
+      for (int j = 0; j < V; ++j)
+        delta_[r][j] = vector.load(u.delta + row * u.delta_stride + column + j * kLanes);
+    }
   }
-  const DeltaUpdates& u = a.replay;
-  if (u.rows == 0) return;
-  for (int64_t row = 0; row < u.rows; ++row) {
-    const F32x16 k = set1(u.k[row * u.k_stride + i]), alpha = set1(u.alpha[row * u.alpha_stride]);
-    const float* delta = u.delta + row * u.delta_stride + column;
-    for (int j = 0; j < V; ++j)
-      s[j] = delta_update(alpha, s[j], k, vector.load(delta + j * kLanes));
+
+  void operator()(int64_t i, F32x16* s) const {
+    float* key = state_.key(i);
+    for (int j = 0; j < V; ++j) {
+      __builtin_prefetch(state_.key(i + kKeysAhead) + j * kLanes, 0, 2);
+      s[j] = vector_.load(key + j * kLanes);
+    }
+    for (int r = 0; r < R; ++r)
+      for (int j = 0; j < V; ++j)
+        s[j] = delta_update(alpha_[r], s[j], set1(k_[r][i]), delta_[r][j]);
+    for (int j = 0; j < V && R > 0; ++j) vector_.store(key + j * kLanes, s[j]);
   }
-  for (int j = 0; j < V; ++j) vector.store(state + j * kLanes, s[j]);
+
+ private:
+  StateStrip state_;
+  Vector vector_;
+  F32x16 alpha_[R + 1], delta_[R + 1][V];  // one more than needed: there may be none
+  const float* k_[R + 1];
+};
+
+// Calls run(reader) with one that applies the last recorded rows; the others are applied before.
+template <int V, class Vector, class Run>
+inline void replay_and_run(const DeltaColumns& a, int64_t column, const Vector& vector,
+                           const Run& run) {
+  int64_t row = 0;
+  for (; a.replay.rows - row > kReplayRows; row += kReplayRows) {
+    const StateReader<V, kReplayRows, Vector> update(a, row, column, vector);
+    F32x16 s[V];
+    for (int64_t i = 0; i < a.key_dim; ++i) update(i, s);
+  }
+  switch (a.replay.rows - row) {
+    case 0: return run(StateReader<V, 0, Vector>(a, row, column, vector));
+    case 1: return run(StateReader<V, 1, Vector>(a, row, column, vector));
+    case 2: return run(StateReader<V, 2, Vector>(a, row, column, vector));
+    case 3: return run(StateReader<V, 3, Vector>(a, row, column, vector));
+    default: return run(StateReader<V, kReplayRows, Vector>(a, row, column, vector));
+  }
 }
 
 // The change a row makes: state = alpha state + k delta.
@@ -107,8 +144,7 @@ inline void delta_strip(const DeltaColumns& a, int64_t column, const Vector& vec
   const StateStrip work{a.work + column * a.key_dim, V * kLanes};
   StateStrip now = a.from_work ? work : state;  // where the state before the change lies
   DeltaChange<V> change{};
-  const auto first_key = [&](int64_t i, F32x16* s) {
-    if (!a.from_work) return read_state<V>(a, i, column, vector, s);
+  const auto kept_key = [&](int64_t i, F32x16* s) {
     for (int j = 0; j < V; ++j) s[j] = vector.load(work.key(i) + j * kLanes);
   };
   const auto next_key = [&](int64_t i, F32x16* s) { change_key(change, i, vector, now, work, s); };
@@ -117,8 +153,12 @@ inline void delta_strip(const DeltaColumns& a, int64_t column, const Vector& vec
     const float* k = a.k + row * a.key_dim;
     const float* q = a.q + row * a.key_dim;
     F32x16 for_key[V], for_query[V];
-    if (row == 0) {
-      delta_recall<V>(k, q, a.key_dim, first_key, for_key, for_query);
+    if (row == 0 && a.from_work) {
+      delta_recall<V>(k, q, a.key_dim, kept_key, for_key, for_query);
+    } else if (row == 0) {
+      replay_and_run<V>(a, column, vector, [&](const auto& read_key) {
+        delta_recall<V>(k, q, a.key_dim, read_key, for_key, for_query);
+      });
     } else {
       delta_recall<V>(k, q, a.key_dim, next_key, for_key, for_query);
       now = work;
@@ -138,7 +178,9 @@ inline void delta_strip(const DeltaColumns& a, int64_t column, const Vector& vec
 
   F32x16 s[V];
   if (a.rows == 0) {  // nobody has read the state, and it may have to be brought up to date
-    for (int64_t i = 0; i < a.key_dim; ++i) read_state<V>(a, i, column, vector, s);
+    replay_and_run<V>(a, column, vector, [&](const auto& read_key) {
+      for (int64_t i = 0; i < a.key_dim; ++i) read_key(i, s);
+    });
   } else if (a.to_work || !a.delta) {
     const StateStrip to = a.to_work ? work : state;
     for (int64_t i = 0; i < a.key_dim; ++i) change_key(change, i, vector, now, to, s);

@@ -166,5 +166,44 @@ void quantize_row(const float* x, int64_t count, int64_t group, int8_t* codes, f
   }
 }
 
+// A lane's places are floats, which have no comparison of their own to choose by: `above` is 1
+// where a value is the largest so far.
+RowPeak peak(const float* x, int64_t count) {
+  F32x16 value = set1(-INFINITY), runner_up = value, place = zero();
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32x16 v = load(x + i);
+    const F32x16 above = sub(set1(1), one_if_at_least(value, v));
+    place = fma(above, sub(set1(float(i)), place), place);
+    runner_up = max(min(v, value), runner_up);
+    value = max(v, value);
+  }
+  float values[kLanes], others[kLanes], places[kLanes];
+  store(values, value);
+  store(others, runner_up);
+  store(places, place);
+  RowPeak best{0, -INFINITY, -INFINITY};
+  const auto meet = [&](int64_t index, float v) {
+    if (v > best.value || (v == best.value && index < best.index)) {
+      best = {index, v, best.value};
+    } else if (v > best.runner_up) {
+      best.runner_up = v;
+    }
+  };
+  bool numbers = true;
+  for (int64_t j = 0; j < kLanes; ++j) {
+    const int64_t index = int64_t(places[j]) + j;
+    numbers &= values[j] == -INFINITY || x[index] == values[j];
+    meet(index, values[j]);
+    if (others[j] > best.runner_up) best.runner_up = others[j];
+  }
+  if (!numbers) {  // of a damaged model: slowly, then
+    best = {0, -INFINITY, -INFINITY};
+    i = 0;
+  }
+  for (; i < count; ++i) meet(i, x[i]);
+  return best;
+}
+
 }  // namespace
 }  // namespace slip

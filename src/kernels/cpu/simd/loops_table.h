@@ -50,6 +50,7 @@ constexpr Loops make_loops(Isa isa) {
           .soft_cap = soft_cap,
           .scale = scale,
           .sigmoid_mul = sigmoid_mul,
+          .peak = peak,
           .conv_silu = conv_silu,
           .inner_product = inner_product,
           .l2_normalize = l2_normalize,
