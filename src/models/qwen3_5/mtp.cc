@@ -13,9 +13,10 @@ void Qwen35::draft(const DraftStep& step, Cache& cache) {
     const OutputRows outputs = output_rows(step.outputs);
     const int64_t rows = step.ids.shape[0];
     Pass pass{config_, ops_, cache, activations_, step.spans, rows, outputs};
-    // As behind the owners of Gemma's keys: codes want the rows beside them, and a step that is
-    // recorded has no other spans.
-    if (outputs.count > 0 && outputs.count < rows && !cache.coded() && !ops_.records(rows)) {
+    // A step that is recorded has no other spans. Rows that read others uncoded find them in the
+    // tail, which holds a page of them.
+    const bool others_are_kept = !cache.coded() || rows <= kPageLen;
+    if (outputs.count > 0 && outputs.count < rows && others_are_kept && !ops_.records(rows)) {
       narrow(step.spans, outputs, output_spans_);
       pass.wanted_spans = output_spans_;
     }
