@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/cpu_ops_impl.h"
