@@ -98,7 +98,7 @@ void TextDrafts::pass(int64_t first, int64_t rows, int64_t start, const View& hi
     step.logits = logits_.view.slice(first, rows);
     step.next_hidden = passed_.view.slice(first, rows);
   }
-  model_.draft(step, session_.engine().cache());
+  model_.draft({&step, 1}, session_.engine().cache());
 }
 
 std::span<const float> TextDrafts::logits_of(int64_t row) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace slip {
 namespace {
@@ -16,10 +17,11 @@ int64_t kept_rows(const ModelInfo& info, int64_t max_rows) {
 }  // namespace
 
 BatchDrafter::Bytes BatchDrafter::bytes(const ModelInfo& info, int64_t max_rows) {
-  const auto row = uint64_t(2 * info.hidden + 1) * sizeof(float);  // of a pass: in, out, token
-  const uint64_t logits = Logits::bytes(1, info.vocabulary);
-  return {.fixed = logits + (info.drafter_has_keys ? uint64_t(max_rows) * row : 0),
-          .per_running = logits + (info.drafter_has_keys ? 0 : row),
+  const auto row = uint64_t(info.hidden + 1) * sizeof(float);  // of a pass: hidden state and token
+  const uint64_t handed_on = row + Logits::bytes(1, info.vocabulary, kMaxDrafts);
+  return {.fixed = Logits::bytes(1, info.vocabulary) +
+                   (info.drafter_has_keys ? uint64_t(max_rows) * row : 0),
+          .per_running = handed_on + (info.drafter_has_keys ? 0 : row),
           .per_sequence = uint64_t(kept_rows(info, max_rows) * info.hidden) * sizeof(float)};
 }
 
@@ -35,14 +37,19 @@ BatchDrafter::BatchDrafter(Engine& engine)
   const auto tokens = int64_t(engine.model().draft_tokens().size());
   states_.resize(size_t(sequences));
   for (State& state : states_) state.ids.reserve(size_t(kept));
+  const int64_t running = engine.sequences(), rounds = engine.max_drafts();
   ids_.reserve(size_t(rows));
-  spans_.reserve(size_t(engine.sequences()));
-  outputs_.reserve(size_t(engine.sequences()));
+  spans_.reserve(size_t(running * rounds));
+  outputs_.reserve(size_t(running));
+  every_row_.resize(size_t(running));
+  std::iota(every_row_.begin(), every_row_.end(), int64_t(0));
+  steps_.reserve(size_t(rounds));
   kept_ = Tensor(memory_, DType::f32, {sequences, kept, info.hidden});
   hidden_ = Tensor(memory_, DType::f32, {rows, info.hidden});
   step_ids_ = Tensor(memory_, DType::i32, {rows});
-  passed_ = Tensor(memory_, DType::f32, {rows, info.hidden});
-  logits_ = Logits(memory_, engine.sequences(), tokens > 0 ? tokens : info.vocabulary);
+  passed_ = Tensor(memory_, DType::f32, {running, info.hidden});
+  passed_ids_ = Tensor(memory_, DType::i32, {running});
+  logits_ = Logits(memory_, running, tokens > 0 ? tokens : info.vocabulary, rounds);
   if (tokens > 0) {
     spread_ = Logits(host_memory(), 1, info.vocabulary);
     std::ranges::fill(spread_.row(0), -INFINITY);
@@ -108,7 +115,7 @@ void BatchDrafter::follow(SequenceId sequence, const View& hidden, std::span<con
   if (const auto waiting = int64_t(state.ids.size());
       outstanding(sequence) + rows > engine_.max_rows()) {
     add_outstanding(sequence);
-    run(Wanted::nothing, 0);
+    run();
     if (state.open && waiting > 0) keep(sequence, 0, kept(sequence, waiting, 1));
     state.next_slot += waiting;
     state.ids.clear();
@@ -118,7 +125,7 @@ void BatchDrafter::follow(SequenceId sequence, const View& hidden, std::span<con
   put(state.ids);
   put(completing);
   end_span(sequence, state.next_slot);
-  run(Wanted::nothing, 0);
+  run();
   state.next_slot += int64_t(state.ids.size() + completing.size());
   state.ids.clear();
   keep(sequence, 0, last);
@@ -139,11 +146,15 @@ void BatchDrafter::put(std::span<const int32_t> ids) {
 void BatchDrafter::end_span(SequenceId sequence, int64_t start) {
   check(int64_t(ids_.size()) == rows_, "every slot has a hidden state and a token");
   const int64_t first = spans_.empty() ? 0 : spans_.back().first_row + spans_.back().rows;
-  spans_.push_back({.first_row = first,
-                    .rows = rows_ - first,
-                    .start = start,
-                    .state_slot = Cache::state_slot(sequence),
-                    .pages = engine_.cache().pages(sequence)});
+  spans_.push_back(span_of(sequence, start, first, rows_ - first));
+}
+
+Span BatchDrafter::span_of(SequenceId sequence, int64_t start, int64_t first_row, int64_t rows) {
+  return {.first_row = first_row,
+          .rows = rows,
+          .start = start,
+          .state_slot = Cache::state_slot(sequence),
+          .pages = engine_.cache().pages(sequence)};
 }
 
 void BatchDrafter::add_outstanding(SequenceId sequence) {
@@ -154,7 +165,7 @@ void BatchDrafter::add_outstanding(SequenceId sequence) {
   end_span(sequence, state.next_slot);
 }
 
-void BatchDrafter::first_round(std::span<const Question> questions) {
+void BatchDrafter::first_rounds(std::span<const Question> questions, int64_t rounds) {
   // Rows with logits lie side by side, so only the first sequence may bring others along.
   const auto brings_others = [&](const Question& question) {
     const auto rows = int64_t(at(question.sequence).ids.size() + questions.size());
@@ -163,10 +174,10 @@ void BatchDrafter::first_round(std::span<const Question> questions) {
   for (const Question& question : questions) {
     if (brings_others(question)) continue;
     const auto waiting = int64_t(at(question.sequence).ids.size());
-    if (rows_ + waiting > engine_.max_rows()) run(Wanted::nothing, 0);
+    if (rows_ + waiting > engine_.max_rows()) run();
     add_outstanding(question.sequence);
   }
-  run(Wanted::nothing, 0);
+  run();
   for (const Question& question : questions) {
     State& state = at(question.sequence);
     check(state.open, "a draft needs a sequence to follow");
@@ -187,21 +198,25 @@ void BatchDrafter::first_round(std::span<const Question> questions) {
     state.ids.clear();
     state.open = false;  // the question's token is certain, so its slot is settled
   }
-  run(Wanted::last_rows, int64_t(questions.size()));
+  run(questions, rounds);
 }
 
 void BatchDrafter::next_round(std::span<const Question> questions) {
   for (const Question& question : questions) {
-    put(passed_.view.slice(first_drafted_ + question.before, 1));
+    put(passed_.view.slice(question.before, 1));
     put({&question.id, 1});
-    int64_t& slot = at(question.sequence).draft_slot;
-    if (has_keys_) ++slot;
-    end_span(question.sequence, slot);
+    end_span(question.sequence, next_slot(question.sequence));
   }
-  run(Wanted::last_rows, int64_t(questions.size()));
+  run(questions);
 }
 
-void BatchDrafter::run(Wanted wanted, int64_t outputs) {
+int64_t BatchDrafter::next_slot(SequenceId sequence) {
+  State& state = at(sequence);
+  if (has_keys_) ++state.draft_slot;
+  return state.draft_slot;
+}
+
+void BatchDrafter::run(std::span<const Question> questions, int64_t rounds) {
   const NoAllocScope no_alloc;
   if (rows_ == 0) return drop_pass();
   memory_.upload(step_ids_.view.data, ids_.data(), ids_.size() * sizeof(int32_t));
@@ -211,24 +226,47 @@ void BatchDrafter::run(Wanted wanted, int64_t outputs) {
                  .outputs = {},
                  .logits = {},
                  .next_hidden = {}};
-  if (wanted == Wanted::last_rows) {
-    first_drafted_ = rows_ - outputs;
+  answered_ = int64_t(questions.size());
+  if (!questions.empty()) {
     outputs_.clear();
-    for (int64_t row = first_drafted_; row < rows_; ++row) outputs_.push_back(row);
+    for (int64_t row = rows_ - answered_; row < rows_; ++row) outputs_.push_back(row);
     step.outputs = outputs_;
-    step.logits = logits_.view(outputs);
-    step.peaks = logits_.peaks(outputs);
-    step.next_hidden = passed_.view.first(rows_);
+    step.logits = logits_.view(answered_);
+    step.peaks = logits_.peaks(answered_);
+    step.next_hidden = passed_.view.first(answered_);
+    step.next_ids = passed_ids_.view.first(answered_);
   }
-  engine_.model().draft(step, engine_.cache());
-  logits_.changed(outputs);
+  steps_.assign(1, step);
+  add_rounds(questions, rounds);
+  engine_.model().draft(steps_, engine_.cache());
+  logits_.changed(answered_, rounds);
   drop_pass();
+}
+
+void BatchDrafter::add_rounds(std::span<const Question> questions, int64_t rounds) {
+  for (int64_t round = 1; round < rounds; ++round) {
+    const size_t first_span = spans_.size();
+    for (const Question& question : questions)
+      spans_.push_back(span_of(question.sequence, next_slot(question.sequence),
+                               int64_t(spans_.size() - first_span), 1));
+    DraftStep step = steps_.front();
+    step.ids = step.next_ids;
+    step.hidden = step.next_hidden;
+    step.spans = std::span(spans_).subspan(first_span);
+    step.outputs = std::span(every_row_).first(questions.size());
+    step.peaks = logits_.peaks(answered_, round);
+    steps_.push_back(step);
+  }
 }
 
 void BatchDrafter::drop_pass() {
   rows_ = 0;
   ids_.clear();
   spans_.clear();
+}
+
+Peak BatchDrafter::peak(int64_t round, int64_t question) {
+  return logits_.peak(round * answered_ + question);
 }
 
 LogitRow BatchDrafter::logits(int64_t question) {

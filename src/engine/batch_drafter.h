@@ -51,13 +51,22 @@ class BatchDrafter {
     int64_t before = 0;
   };
   int64_t max_questions() const { return engine_.model().max_draft_rows(); }
-  void first_round(std::span<const Question> questions);
+  void first_round(std::span<const Question> questions) { first_rounds(questions, 1); }
   void next_round(std::span<const Question> questions);
+
+  // Several rounds at once, up to the engine's max_drafts(): each drafts behind the most likely
+  // token of the one before, and nobody looks at that in between.
+  void first_rounds(std::span<const Question> questions, int64_t rounds);
+  // Whether that saves time: looking at a draft takes longer than making another.
+  bool better_at_once() const { return !memory_.on_host(); }
+  // The most likely token of each round, after all of them.
+  Peak peak(int64_t round, int64_t question);
 
   // Forgets a pass that something has interrupted.
   void drop_pass();
 
-  // The answer to a question of the last round, over the vocabulary; valid until the next call.
+  // The answer to a question of the last round, which was one alone, over the vocabulary; valid
+  // until the next call.
   LogitRow logits(int64_t question);
 
  private:
@@ -72,7 +81,6 @@ class BatchDrafter {
 
     void clear();
   };
-  enum class Wanted : uint8_t { nothing, last_rows };
 
   State& at(SequenceId sequence) { return states_[size_t(sequence)]; }
   View kept(SequenceId sequence, int64_t first, int64_t count) const;
@@ -83,27 +91,36 @@ class BatchDrafter {
   void put(const View& hidden);
   void put(std::span<const int32_t> ids);
   void end_span(SequenceId sequence, int64_t start);
+  Span span_of(SequenceId sequence, int64_t start, int64_t first_row, int64_t rows);
+  // The slot that drafts behind the sequence's last draft.
+  int64_t next_slot(SequenceId sequence);
   // Outstanding slots of a sequence, all but the open one, join the pass.
   void add_outstanding(SequenceId sequence);
-  void run(Wanted wanted, int64_t outputs);
+  // The last rows of the pass answer these.
+  void run(std::span<const Question> questions = {}, int64_t rounds = 1);
+  // Passes behind the first: a row for each question, which takes what the pass before handed on.
+  void add_rounds(std::span<const Question> questions, int64_t rounds);
 
   Engine& engine_;
   Memory& memory_;
   bool has_keys_;              // what drafts has keys of its own
   std::vector<State> states_;  // by sequence
   Tensor kept_;                // [sequences, rows, hidden]: hidden states of outstanding slots
-  int64_t first_drafted_ = 0;  // row of the last pass that answered the first question
 
-  // One pass.
+  // One pass, and those that follow from it.
   std::vector<int32_t> ids_;
   std::vector<Span> spans_;
   std::vector<int64_t> outputs_;
+  std::vector<int64_t> every_row_;  // 0, 1, ...: the outputs of passes behind the first
+  std::vector<DraftStep> steps_;
   int64_t rows_ = 0;
-  Tensor hidden_;    // [rows, hidden]
-  Tensor step_ids_;  // i32 [rows]
-  Tensor passed_;    // [rows, hidden]: what drafts hand on to the next
-  Logits logits_;    // [running sequences, tokens that can be drafted]
-  Logits spread_;    // [1, vocabulary], on the host, when not all tokens can be drafted
+  Tensor hidden_;         // [rows, hidden]
+  Tensor step_ids_;       // i32 [rows]
+  Tensor passed_;         // [running sequences, hidden]: what drafts hand on to the next,
+  Tensor passed_ids_;     // i32 [running sequences]: and their most likely tokens
+  Logits logits_;         // [running sequences, tokens that can be drafted]
+  int64_t answered_ = 0;  // questions of the last round
+  Logits spread_;         // [1, vocabulary], on the host, when not all tokens can be drafted
 };
 
 }  // namespace slip

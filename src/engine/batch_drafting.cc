@@ -32,12 +32,8 @@ bool BatchDrafting::wants_another(const Walk& walk) const {
   return always_ || slip::wants_another(job.chances, *current_);
 }
 
-bool BatchDrafting::take(Walk& walk, const LogitRow& logits) {
+bool BatchDrafting::take(Walk& walk, const Sampler::Proposal& proposal) {
   Job& job = *walk.job;
-  const Sampler::Proposal proposal =
-      job.answer->sampler().propose(logits, int64_t(job.drafts.size()));
-  ++outcome_.made;
-  ++job.summary.drafts.made;
   job.chances.drafted(proposal.margin);
   if (!always_ && !worth_verifying(job.chances, *current_)) return false;
   // Nothing comes behind a stop token, and what the grammar forbids will not be chosen.
@@ -86,9 +82,52 @@ void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> l
     walks_.push_back(std::move(walk));
   }
   if (!always_ && current_->curious()) keep_curious(jobs.size(), beside);
+  const auto goes_by_peaks = [](const Walk& walk) {
+    return walk.job->answer->sampler().goes_by_peaks();
+  };
+  if (drafter_.better_at_once() && std::ranges::all_of(walks_, goes_by_peaks)) {
+    draft_at_once(rows);
+  } else {
+    draft_in_rounds(rows);
+  }
+  walks_.clear();
+  outcome_.draft_seconds = clock.seconds();
+}
+
+void BatchDrafting::limit_walks(int64_t rows) {
+  const int64_t most = std::min(rows, drafter_.max_questions());
+  if (int64_t(walks_.size()) > most) walks_.resize(size_t(most));
+}
+
+void BatchDrafting::draft_at_once(int64_t rows) {
+  limit_walks(rows);
+  // As many for all as pay for one of them, if there is room.
+  int64_t rounds = 0, room = most_;
+  questions_.clear();
+  for (const Walk& walk : walks_) {
+    const Job& job = *walk.job;
+    room = std::min(room, walk.limit);
+    rounds = std::max(rounds, always_ ? most_ : drafts_that_pay(job.chances, *current_, most_));
+    questions_.push_back({.sequence = *job.sequence, .id = job.tokens.back()});
+  }
+  rounds = std::min(rounds, room);
+  if (rounds == 0) return;
+  drafter_.first_rounds(questions_, rounds);
+  for (size_t i = 0; i < walks_.size(); ++i) {
+    Job& job = *walks_[i].job;
+    outcome_.made += rounds;
+    job.summary.drafts.made += rounds;
+    for (int64_t round = 0; round < rounds && rows > 0; ++round, --rows) {
+      const std::optional<Sampler::Proposal> proposal =
+          job.answer->sampler().propose(drafter_.peak(round, int64_t(i)));
+      if (!proposal || !take(walks_[i], *proposal)) break;
+    }
+  }
+}
+
+void BatchDrafting::draft_in_rounds(int64_t rows) {
   for (bool first = true; !walks_.empty() && rows > 0; first = false) {
-    const int64_t most = std::min(rows, drafter_.max_questions());
-    if (int64_t(walks_.size()) > most) walks_.resize(size_t(most));
+    limit_walks(rows);
     questions_.clear();
     for (Walk& walk : walks_)
       questions_.push_back({.sequence = *walk.job->sequence,
@@ -100,7 +139,12 @@ void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> l
       drafter_.next_round(questions_);
     }
     for (size_t i = 0; i < walks_.size(); ++i) {
-      if (!take(walks_[i], drafter_.logits(int64_t(i)))) continue;
+      Job& job = *walks_[i].job;
+      ++outcome_.made;
+      ++job.summary.drafts.made;
+      if (!take(walks_[i], job.answer->sampler().propose(drafter_.logits(int64_t(i)),
+                                                         int64_t(job.drafts.size()))))
+        continue;
       --rows;
       walks_[i].question = int64_t(i);
       if (wants_another(walks_[i])) going_on_.push_back(std::move(walks_[i]));
@@ -108,8 +152,6 @@ void BatchDrafting::draft(std::span<Job* const> jobs, std::span<const int64_t> l
     walks_.swap(going_on_);
     going_on_.clear();
   }
-  walks_.clear();
-  outcome_.draft_seconds = clock.seconds();
 }
 
 void BatchDrafting::end_step(std::span<Job* const> jobs, std::span<const int64_t> right,

@@ -42,8 +42,13 @@ class BatchDrafting {
   bool wants_another(const Walk& walk) const;
   // Leaves those walks that are made only to learn what they cost.
   void keep_curious(size_t jobs, Beside beside);
+  // As many as a pass, and a step with so many rows to spare, can take.
+  void limit_walks(int64_t rows);
+  // Drafts for all walks, `rows` in all, each behind what was most likely before it or one by one.
+  void draft_at_once(int64_t rows);
+  void draft_in_rounds(int64_t rows);
   // Takes the drafter's answer; false when the job has enough.
-  bool take(Walk& walk, const LogitRow& logits);
+  bool take(Walk& walk, const Sampler::Proposal& proposal);
 
   // Steps of similar numbers of requests have similar costs.
   DraftCosts& costs_for(size_t jobs);

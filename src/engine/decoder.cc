@@ -64,14 +64,31 @@ void Decoder::make_drafts(int64_t wanted) {
   const int64_t most =
       std::min(session_.engine().max_drafts(), useful_drafts(wanted, session_.room() - 1));
   length_->begin_step();
+  if (session_.drafts_better_at_once() && sampler_.goes_by_peaks())
+    return make_drafts_at_once(most);
   while (outcome_.made < most && length_->wants_another()) {
     const std::optional<LogitRow> logits = session_.draft(step_);
     if (!logits) break;
     const Sampler::Proposal proposal = sampler_.propose(*logits, outcome_.made);
     ++outcome_.made;
-    if (!length_->drafted(proposal.margin)) break;
-    step_.push_back(proposal.id);
+    if (!take(proposal)) break;
   }
+}
+
+void Decoder::make_drafts_at_once(int64_t most) {
+  const std::span<const Peak> drafts =
+      session_.draft_at_once(step_.front(), length_->drafts_that_pay(most));
+  outcome_.made = int64_t(drafts.size());
+  for (const Peak& peak : drafts) {
+    const std::optional<Sampler::Proposal> proposal = sampler_.propose(peak);
+    if (!proposal || !take(*proposal)) break;
+  }
+}
+
+bool Decoder::take(const Sampler::Proposal& proposal) {
+  if (!length_->drafted(proposal.margin)) return false;
+  step_.push_back(proposal.id);
+  return true;
 }
 
 }  // namespace slip

@@ -35,6 +35,9 @@ class Decoder {
  private:
   Status run_step(int32_t id, int64_t wanted);
   void make_drafts(int64_t wanted);
+  void make_drafts_at_once(int64_t most);
+  // A draft joins the step, if it is worth it.
+  bool take(const Sampler::Proposal& proposal);
   // The step is over: what was chosen stays, the rest never happened.
   void settle(DraftCounts::Behind behind);
 

@@ -61,6 +61,12 @@ void DraftChances::drafted(float margin) {
   ++made_;
 }
 
+double DraftChances::right_in_a_row(int64_t drafts) const {
+  double chance = 1;
+  for (int64_t i = 0; i < drafts; ++i) chance *= right_by_place_[size_t(i)].mean();
+  return chance;
+}
+
 void DraftChances::end_step(int64_t verified, int64_t right) {
   for (int64_t i = 0; i < std::min(verified, right + 1); ++i) {
     const double was_right = i < right ? 1 : 0;
@@ -145,6 +151,13 @@ void DraftCosts::learn_times(const DraftOutcome& outcome, int64_t rows) {
   draft_time_ += kDraftTrust * (std::min(seconds, draft_time_ * kMostSurprise) - draft_time_);
 }
 
+int64_t drafts_that_pay(const DraftChances& chances, const DraftCosts& costs, int64_t most) {
+  if (costs.exploring()) return std::min(most, costs.drafts_to_explore());
+  int64_t count = 0;
+  while (count < most && chances.right_in_a_row(count + 1) > costs.of_drafting()) ++count;
+  return count;
+}
+
 bool wants_another(const DraftChances& chances, const DraftCosts& costs) {
   if (costs.exploring()) return chances.made() < costs.drafts_to_explore();
   return chances.another_right() > costs.of_drafting();
@@ -156,6 +169,11 @@ bool worth_verifying(const DraftChances& chances, const DraftCosts& costs) {
 
 DraftLength::DraftLength(int64_t most, bool automatic)
     : most_(std::min(most, DraftChances::kMostDrafts)), automatic_(automatic) {}
+
+int64_t DraftLength::drafts_that_pay(int64_t most) const {
+  most = std::min(most, most_);
+  return automatic_ ? slip::drafts_that_pay(chances_, costs_, most) : most;
+}
 
 bool DraftLength::wants_another() const {
   if (chances_.made() >= most_) return false;

@@ -48,6 +48,8 @@ class DraftChances {
   // Chance that all drafts so far are right, and that another one will be as well.
   double all_right() const { return chance_; }
   double another_right() const { return chance_ * right_by_place_[size_t(made_)].mean(); }
+  // Chance that so many are right, before the first was made.
+  double right_in_a_row(int64_t drafts) const;
 
   // Of the drafts of this step so many were verified, and so many of them were right.
   void end_step(int64_t verified, int64_t right);
@@ -139,9 +141,11 @@ class DraftLength {
 
   int64_t most() const { return most_; }
 
-  // Before each step; then wants_another() before each draft, and drafted() after it with how far
-  // its logit is above the next best. When drafted() says no, that draft is not worth verifying.
+  // Before each step; then drafts_that_pay(), if all are made at once, or wants_another() before
+  // each draft, and drafted() after it with how far its logit is above the next best. When
+  // drafted() says no, that draft is not worth verifying.
   void begin_step() { chances_.begin_step(); }
+  int64_t drafts_that_pay(int64_t most) const;
   bool wants_another() const;
   bool drafted(float margin);
 
@@ -158,6 +162,7 @@ class DraftLength {
 };
 
 // The same decisions for a text that shares its steps, and with them their costs, with others.
+int64_t drafts_that_pay(const DraftChances& chances, const DraftCosts& costs, int64_t most);
 bool wants_another(const DraftChances& chances, const DraftCosts& costs);
 bool worth_verifying(const DraftChances& chances, const DraftCosts& costs);
 

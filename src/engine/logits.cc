@@ -4,18 +4,18 @@
 
 namespace slip {
 
-Logits::Logits(Memory& memory, int64_t rows, int64_t width)
-    : values_(memory, rows, width), peaks_(memory, rows, 3, HostRows::Written::here) {}
+Logits::Logits(Memory& memory, int64_t rows, int64_t width, int64_t rounds)
+    : values_(memory, rows, width), peaks_(memory, rows * rounds, 3, HostRows::Written::here) {}
 
-View Logits::peaks(int64_t rows) const {
-  View view = peaks_.view().first(rows);
+View Logits::peaks(int64_t rows, int64_t round) const {
+  View view = peaks_.view().slice(round * rows, rows);
   view.dtype = DType::i32;
   return view;
 }
 
-void Logits::changed(int64_t rows) {
+void Logits::changed(int64_t rows, int64_t rounds) {
   values_.changed(rows);
-  peaks_.changed(rows);
+  peaks_.changed(rows * rounds);
 }
 
 Peak Logits::peak(int64_t index) {
@@ -32,10 +32,6 @@ std::span<float> LogitRow::values() const {
   return all;
 }
 
-Peak LogitRow::peak() const {
-  Peak peak = logits.peak(index);
-  if (!tokens.empty()) peak.id = tokens[size_t(peak.id)];
-  return peak;
-}
+Peak LogitRow::peak() const { return logits.peak(index); }
 
 }  // namespace slip

@@ -11,21 +11,23 @@ namespace slip {
 class Logits {
  public:
   Logits() = default;
-  Logits(Memory& memory, int64_t rows, int64_t width);
+  // `rounds`: passes that write the same rows, one after the other, and leave a peak each.
+  Logits(Memory& memory, int64_t rows, int64_t width, int64_t rounds = 1);
 
   // What that takes of memory: the rows and their peaks.
-  static uint64_t bytes(int64_t rows, int64_t width) {
-    return uint64_t(rows) * (uint64_t(width) * sizeof(float) + sizeof(Peak));
+  static uint64_t bytes(int64_t rows, int64_t width, int64_t rounds = 1) {
+    return uint64_t(rows) * (uint64_t(width) * sizeof(float) + uint64_t(rounds) * sizeof(Peak));
   }
 
-  // For a step that produces the first `rows` rows.
+  // For a step that produces the first `rows` rows, in the last of so many rounds.
   View view(int64_t rows) const { return values_.view().first(rows); }
-  View peaks(int64_t rows) const;
-  void changed(int64_t rows);
+  View peaks(int64_t rows, int64_t round = 0) const;
+  void changed(int64_t rows, int64_t rounds = 1);
 
   int64_t rows() const { return values_.view().shape[0]; }
   std::span<float> row(int64_t index) { return values_.row(index); }
 
+  // Of a row; with several rounds, those of the first come first.
   Peak peak(int64_t index);
 
  private:

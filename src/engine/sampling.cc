@@ -114,15 +114,21 @@ int32_t Sampler::remember(int32_t id) {
   return id;
 }
 
-std::optional<Peak> Sampler::deciding_peak(const LogitRow& logits) const {
-  if (!options_.greedy() || adjusts()) return std::nullopt;
+bool Sampler::goes_by_peaks() const {
   const auto raises = [](const auto& bias) { return bias.second > 0; };
-  if (std::ranges::any_of(options_.logit_bias, raises)) return std::nullopt;
+  return options_.greedy() && !adjusts() && std::ranges::none_of(options_.logit_bias, raises);
+}
+
+// Not padding of the vocabulary, nor a token that a bias lowers, as suppressed ones are.
+bool Sampler::decides(int32_t id) const {
+  const auto is_peak = [&](const auto& bias) { return bias.first == id; };
+  return id < usable_ && std::ranges::none_of(options_.logit_bias, is_peak);
+}
+
+std::optional<Peak> Sampler::deciding_peak(const LogitRow& logits) const {
+  if (!goes_by_peaks()) return std::nullopt;
   const Peak peak = logits.peak();
-  // Padding of the vocabulary, or a token that a bias lowers, as suppressed ones are.
-  const auto is_peak = [&](const auto& bias) { return bias.first == peak.id; };
-  if (peak.id >= usable_ || std::ranges::any_of(options_.logit_bias, is_peak)) return std::nullopt;
-  return peak;
+  return decides(peak.id) ? std::optional(peak) : std::nullopt;
 }
 
 bool Sampler::adjusts() const {
@@ -132,8 +138,12 @@ bool Sampler::adjusts() const {
 
 Sampler::Proposal Sampler::propose(const LogitRow& logits, int64_t ahead) {
   const std::optional<Peak> peak = deciding_peak(logits);
-  if (!peak) return propose(logits.values(), ahead);
-  return {peak->id, peak->value - peak->runner_up};
+  return peak ? *propose(*peak) : propose(logits.values(), ahead);
+}
+
+std::optional<Sampler::Proposal> Sampler::propose(const Peak& peak) const {
+  if (!decides(peak.id)) return std::nullopt;
+  return Proposal{peak.id, peak.value - peak.runner_up};
 }
 
 Sampler::Proposal Sampler::propose(std::span<float> logits, int64_t ahead) {

@@ -67,12 +67,18 @@ class Sampler {
   Proposal propose(std::span<float> logits, int64_t ahead);
   Proposal propose(const LogitRow& logits, int64_t ahead);
 
+  // Whether the peak of a row is usually all it takes; and then what it decides, if it does.
+  bool goes_by_peaks() const;
+  std::optional<Proposal> propose(const Peak& peak) const;
+
  private:
   struct Candidate {
     float value;  // logit, later probability
     int32_t id;
   };
 
+  // Whether a peak with this id decides, in one that goes by peaks.
+  bool decides(int32_t id) const;
   // The peak of a row, where that is all it takes.
   std::optional<Peak> deciding_peak(const LogitRow& logits) const;
   // Whether what was seen before matters.

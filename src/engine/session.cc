@@ -10,6 +10,7 @@ Session::Session(Engine& engine) : engine_(engine), batch_(engine) {
   sequence_ = opened.value();
   tokens_.reserve(size_t(engine.context()));
   if (engine.max_drafts() > 0) drafter_.emplace(engine);
+  drafted_.reserve(size_t(engine.max_drafts()));
 }
 
 Session::~Session() { engine_.cache().close(sequence_); }
@@ -106,6 +107,18 @@ std::optional<LogitRow> Session::draft(std::span<const int32_t> ids) {
     drafter_->next_round({&question, 1});
   }
   return drafter_->logits(0);
+}
+
+std::span<const Peak> Session::draft_at_once(int32_t id, int64_t count) {
+  check(can_draft(), "drafts in an engine that does not draft");
+  drafted_.clear();
+  const auto positions = int64_t(tokens_.size()) + count - 1;
+  if (count == 0 || !engine_.cache().reserve(sequence_, positions).ok()) return {};
+  catch_up();
+  const BatchDrafter::Question question{.sequence = sequence_, .id = id};
+  drafter_->first_rounds({&question, 1}, count);
+  for (int64_t round = 0; round < count; ++round) drafted_.push_back(drafter_->peak(round, 0));
+  return drafted_;
 }
 
 Status Session::step(std::span<const int32_t> ids, int64_t outputs, Cache::Rows kind) {

@@ -56,6 +56,11 @@ class Session {
   // session will be given next for certain, the others were drafted before, one after the other.
   // Nothing when the cache has no room.
   std::optional<LogitRow> draft(std::span<const int32_t> ids);
+  // Drafts so many tokens behind `id`, which it will be given next for certain, each behind the
+  // most likely one before it. None when the cache has no room. Whether that is faster than one by
+  // one depends on the backend.
+  std::span<const Peak> draft_at_once(int32_t id, int64_t count);
+  bool drafts_better_at_once() const { return drafter_ && drafter_->better_at_once(); }
 
   void clear();
 
@@ -86,6 +91,7 @@ class Session {
   int64_t unaccepted_ = 0;  // rows of the last verify(), until accept()
   int64_t unshown_ = 0;     // rows of the last step that are kept, until catch_up()
   std::optional<BatchDrafter> drafter_;
+  std::vector<Peak> drafted_;  // by the last draft_at_once()
 };
 
 }  // namespace slip

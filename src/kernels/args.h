@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "quant/kv_recipe.h"
@@ -380,8 +381,17 @@ struct Peak {
   float runner_up;
 };
 struct PeaksArgs {
-  View x;    // [rows, width], width of 2 or more
-  View out;  // i32 [rows, 3]: a Peak each
+  View x;         // [rows, width], width of 2 or more
+  View out;       // i32 [rows, 3]: a Peak each
+  View tokens{};  // i32 [width]: what columns stand for; empty: themselves
+  View ids{};     // i32 [rows]: the id of each Peak once more, for operations to come; may be empty
+
+  // Hands out the peak of a row, found at column `peak.id`; for backends that compute on the host.
+  void put(int64_t row, Peak peak) const {
+    if (!tokens.empty()) peak.id = tokens.i32()[peak.id];
+    if (!ids.empty()) ids.i32()[row] = peak.id;
+    std::memcpy(out.i32() + row * 3, &peak, sizeof(peak));
+  }
 };
 
 // Values of scratch that ExpertsArgs needs: for each row gate and up of every expert that it meets,

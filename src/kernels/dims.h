@@ -218,6 +218,8 @@ inline Dims check_shapes(const PeaksArgs& args) {
   dims.match("x", args.x.shape, {"rows", "width"});
   dims.match("out", args.out.shape, {"rows", "values of a Peak"});
   dims.bind("Peak", "values of a Peak", 3);
+  if (!args.tokens.empty()) dims.match("tokens", args.tokens.shape, {"width"});
+  if (!args.ids.empty()) dims.match("ids", args.ids.shape, {"rows"});
   dims.require(dims["width"] >= 2, "width ", dims["width"]);
   return dims;
 }

@@ -29,15 +29,16 @@ struct StepLimits {
   int64_t context = 0;  // positions one sequence may have
 };
 
-// What the operations of a pass depend on, apart from what lies in memory and in its spans: two
-// passes with equal keys call the same operations with the same arguments.
+// What the operations of a step depend on, apart from what lies in memory and in its spans: two
+// steps with equal keys call the same operations with the same arguments.
 struct StepKey {
   const void* owner = nullptr;  // the model, and which of its passes
   int64_t kind = 0;
+  int64_t passes = 1;  // one after the other; what follows is of the first
   int64_t rows = 0;
   int64_t outputs = 0;
   int64_t first_output = 0;
-  const void* buffers[5] = {};  // of the caller: a pass may be given different ones
+  const void* buffers[6] = {};  // of the caller: a pass may be given different ones
 
   bool operator==(const StepKey&) const = default;
 };
@@ -52,11 +53,12 @@ class Ops {
   // Where the views of all arguments lie.
   virtual Memory& memory() const { return host_memory(); }
 
-  // One pass over rows of `spans`: calls body(), or, in a backend that records what it launches,
-  // replays what a pass with this key, spans of the same rows and contexts of a similar length did.
+  // Passes over rows of `spans`, of all of them or of neighbours: calls body(), or, in a backend
+  // that records what it launches, replays what a step with this key, spans of the same rows and
+  // contexts of a similar length did.
   virtual void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body);
-  // Whether passes of so many rows may be replayed. Their operations take the spans of the pass and
-  // no others.
+  // Whether steps of so many rows may be replayed. Their operations take spans of the step and no
+  // others.
   virtual bool records(int64_t) const { return false; }
   // Passes of this owner will not come again: what they refer to is about to go.
   virtual void forget_steps(const void*) {}

@@ -41,15 +41,16 @@ struct Step {
 };
 
 // One pass of what drafts: slot p joins the final-normed hidden state of position p with token
-// p + 1 and drafts token p + 2.
+// p + 1 and drafts token p + 2. It may write what the next one reads over what it reads itself.
 struct DraftStep {
   View ids;                     // i32 [rows], the tokens that follow
   View hidden;                  // [rows, hidden]
   std::span<const Span> spans;  // position p of the hidden states; the last one, without own keys
   std::span<const int64_t> outputs;  // rows whose logits are wanted
   View logits;                       // [outputs, draft_tokens() or vocabulary]
-  View next_hidden;                  // [rows, hidden] for the next draft: of outputs; may be empty
+  View next_hidden;                  // [outputs, hidden] for the next draft; may be empty
   View peaks{};                      // i32 [outputs, 3]; may be empty
+  View next_ids{};                   // i32 [outputs]: the peaks' tokens; may be empty
 };
 
 // What one step must move and multiply, for bytes per step and the roofs.
@@ -79,11 +80,13 @@ class Model {
   virtual int64_t max_rows() const = 0;
   virtual void forward(const Step& step, Cache& cache) = 0;
 
-  // Only if info().can_draft; at most max_draft_rows() rows.
+  // Only if info().can_draft; at most max_draft_rows() rows. Several passes run one after the other
+  // without the host; their spans are neighbours, and each has a row for every output of the first.
   virtual int64_t max_draft_rows() const { return max_rows(); }
-  virtual void draft(const DraftStep& step, Cache& cache) = 0;
+  virtual void draft(std::span<const DraftStep> steps, Cache& cache) = 0;
 
   // The tokens that the columns of a draft's logits stand for, rising; empty: the whole vocabulary.
+  // Peaks have the tokens themselves.
   virtual std::span<const int32_t> draft_tokens() const { return {}; }
 
   // Bytes of weights and of activations; the rest of the memory is the cache's.

@@ -130,13 +130,13 @@ void LoadedModel::draft_row(const DraftRow& row, const Session& session) {
                   .pages = session.pages()};
   const Tensor id(ops_->memory(), DType::i32, {1});
   ops_->memory().upload(id.view.data, &row.next_id, sizeof(row.next_id));
-  engine_->model().draft({.ids = id.view,
-                          .hidden = row.hidden,
-                          .spans = {&span, 1},
-                          .outputs = {&output, 1},
-                          .logits = row.logits,
-                          .next_hidden = row.next_hidden},
-                         engine_->cache());
+  const DraftStep step{.ids = id.view,
+                       .hidden = row.hidden,
+                       .spans = {&span, 1},
+                       .outputs = {&output, 1},
+                       .logits = row.logits,
+                       .next_hidden = row.next_hidden};
+  engine_->model().draft({&step, 1}, engine_->cache());
 }
 
 LoadedModel::Drafts LoadedModel::drafts(std::span<const int32_t> ids) {

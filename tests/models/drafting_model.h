@@ -57,13 +57,14 @@ class DraftingModel {
                         .start = first,
                         .state_slot = Cache::state_slot(sequence),
                         .pages = cache_->pages(sequence)};
-        model_->draft({.ids = ids_view(ids, first + 1, count),
-                       .hidden = view(&hidden[size_t(first * info.hidden)], count, info.hidden),
-                       .spans = {&span, 1},
-                       .outputs = all(count),
-                       .logits = append(rows.drafts.values, count, rows.drafts.vocabulary),
-                       .next_hidden = {}},
-                      *cache_);
+        const DraftStep step{
+            .ids = ids_view(ids, first + 1, count),
+            .hidden = view(&hidden[size_t(first * info.hidden)], count, info.hidden),
+            .spans = {&span, 1},
+            .outputs = all(count),
+            .logits = append(rows.drafts.values, count, rows.drafts.vocabulary),
+            .next_hidden = {}};
+        model_->draft({&step, 1}, *cache_);
       });
     cache_->close(sequence);
     return rows;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/cpu/cpu_ops_impl.h"
 
@@ -38,7 +37,7 @@ void CpuOps::peaks(const PeaksArgs& args) {
   for (int64_t row = 0; row < rows; ++row) {
     Peak peak = found(0)[row];
     for (int64_t part = 1; part < parts; ++part) peak = higher(peak, found(part)[row]);
-    std::memcpy(args.out.i32() + row * 3, &peak, sizeof(peak));
+    args.put(row, peak);
   }
 }
 

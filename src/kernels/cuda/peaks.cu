@@ -47,10 +47,14 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) parts[blockIdx.y * kPeakParts + blockIdx.x] = peak;
 }
 
-__global__ void best_of_parts(const Peak* parts, Peak* out) {
+// `tokens` and `ids` may be null.
+__global__ void best_of_parts(const Peak* parts, const int32_t* tokens, int32_t* ids, Peak* out) {
   wait_for_inputs();
-  const Peak peak = warp_better(parts[blockIdx.x * kPeakParts + threadIdx.x]);
-  if (threadIdx.x == 0) out[blockIdx.x] = peak;
+  Peak peak = warp_better(parts[blockIdx.x * kPeakParts + threadIdx.x]);
+  if (threadIdx.x != 0) return;
+  if (tokens) peak.id = tokens[peak.id];
+  if (ids) ids[blockIdx.x] = peak.id;
+  out[blockIdx.x] = peak;
 }
 
 }  // namespace
@@ -62,7 +66,8 @@ void CudaOps::peaks(const PeaksArgs& args) {
   launch(launcher_, dim3(kPeakParts, rows), dim3(kThreads), 0, peaks_of_parts, args.x.f32(),
          dims["width"], parts);
   launch(launcher_, dim3(rows), dim3(kPeakParts), 0, best_of_parts, parts,
-         reinterpret_cast<Peak*>(args.out.i32()));
+         args.tokens.empty() ? nullptr : args.tokens.i32(),
+         args.ids.empty() ? nullptr : args.ids.i32(), reinterpret_cast<Peak*>(args.out.i32()));
 }
 
 }  // namespace slip

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 
 #include "kernels/cuda/device/launch.h"
 
@@ -85,8 +86,9 @@ const DeviceSpan* StepGraphs::upload(std::span<const Span> spans) {
 }
 
 const DeviceSpan* StepGraphs::table_of(std::span<const Span> spans) const {
-  if (!current_ || spans.data() != current_) return nullptr;
-  return reinterpret_cast<const DeviceSpan*>(table_.data());
+  const Span *first = current_.data(), *end = first + current_.size();
+  if (std::less{}(spans.data(), first) || !std::less{}(spans.data(), end)) return nullptr;
+  return reinterpret_cast<const DeviceSpan*>(table_.data()) + (spans.data() - first);
 }
 
 StepGraphs::Recorded& StepGraphs::find(const StepKey& key, std::span<const Span> spans) {
@@ -107,7 +109,7 @@ StepGraphs::Recorded& StepGraphs::find(const StepKey& key, std::span<const Span>
 
 void StepGraphs::run(const StepKey& key, std::span<const Span> spans, const StepBody& body) {
   upload(spans);
-  current_ = spans.data();
+  current_ = spans;
   if (!records(key.rows)) {
     body();
   } else {
@@ -120,7 +122,7 @@ void StepGraphs::run(const StepKey& key, std::span<const Span> spans, const Step
       cuda_check(cudaGraphLaunch(recorded.graph, stream_));
     }
   }
-  current_ = nullptr;
+  current_ = {};
 }
 
 void StepGraphs::forget(const void* owner) {

@@ -29,7 +29,7 @@ class StepGraphs {
 
   void forget(const void* owner);
 
-  // The table that the spans of the current step were copied to; null outside of run().
+  // Where these spans of the current step were copied to; null if they are not of it.
   const DeviceSpan* table_of(std::span<const Span> spans) const;
   // Positions that the recording must cover; 0 when nothing is being recorded.
   int64_t recorded_context() const { return recorded_context_; }
@@ -60,7 +60,7 @@ class StepGraphs {
   int64_t max_spans_ = 0, max_pages_ = 0;
   std::vector<std::byte> host_table_;  // what `table_` holds
   std::vector<Recorded> recorded_;
-  const Span* current_ = nullptr;
+  std::span<const Span> current_;  // of the step that runs
   int64_t recorded_context_ = 0;
 };
 

@@ -32,7 +32,19 @@ void score(Ops& ops, const View& hidden, const OutputRows& outputs, const Weight
   ops.linear(
       {.x = hidden.slice(outputs.first, outputs.count), .weight = head, .out = scores.logits});
   if (scores.soft_cap > 0) ops.soft_cap({.x = scores.logits, .cap = scores.soft_cap});
-  if (!scores.peaks.empty()) ops.peaks({.x = scores.logits, .out = scores.peaks});
+  find_peaks(ops, scores);
+}
+
+void find_peaks(Ops& ops, const Scores& scores) {
+  if (scores.peaks.empty()) return;
+  ops.peaks({.x = scores.logits, .out = scores.peaks, .tokens = scores.tokens, .ids = scores.ids});
+}
+
+Tensor token_table(Memory& memory, std::span<const int32_t> tokens) {
+  if (tokens.empty()) return {};
+  Tensor table(memory, DType::i32, {int64_t(tokens.size())});
+  memory.upload(table.view.data, tokens.data(), tokens.size_bytes());
+  return table;
 }
 
 }  // namespace slip

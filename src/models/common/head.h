@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/ops.h"
+#include "tensor/buffer.h"
 
 namespace slip {
 
@@ -22,8 +23,14 @@ void narrow(std::span<const Span> spans, const OutputRows& rows, std::vector<Spa
 struct Scores {
   View logits, peaks;
   float soft_cap = 0;
+  View tokens{}, ids{};  // of PeaksArgs
 };
 void score(Ops& ops, const View& hidden, const OutputRows& outputs, const Weight& head,
            const Scores& scores);
+// The peaks alone, of logits that are there.
+void find_peaks(Ops& ops, const Scores& scores);
+
+// Tokens where a backend finds them: i32 [tokens], empty if there are none.
+Tensor token_table(Memory& memory, std::span<const int32_t> tokens);
 
 }  // namespace slip

@@ -15,6 +15,9 @@ struct PassOwner {
 
 // Runs the operations of `body`, which depend on nothing but the step.
 void run_pass(const PassOwner& owner, const Step& step, FunctionRef<void()> body);
-void run_pass(const PassOwner& owner, const DraftStep& step, FunctionRef<void()> body);
+// The same for each of several, which a backend keeps as one. What the later ones read and write
+// must follow from the first.
+void run_passes(const PassOwner& owner, std::span<const DraftStep> steps,
+                FunctionRef<void(const DraftStep&)> body);
 
 }  // namespace slip

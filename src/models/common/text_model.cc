@@ -2,7 +2,7 @@
 
 namespace slip {
 
-void TextModel::draft(const DraftStep&, Cache&) {
+void TextModel::draft(std::span<const DraftStep>, Cache&) {
   check(false, "draft() on a model that does not draft");
 }
 

@@ -20,7 +20,7 @@ class TextModel : public Model {
   uint64_t weight_bytes() const override { return storage_.size(); }
 
   // Families without a layer that drafts have nothing to add.
-  void draft(const DraftStep& step, Cache& cache) override;
+  void draft(std::span<const DraftStep> steps, Cache& cache) override;
   StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
 
  protected:

@@ -24,8 +24,8 @@ StepCost AssistedModel::draft_cost(int64_t context, const KvRecipe& kv) const {
   return drafter_->cost(model_->embedding().table, context, kv);
 }
 
-void AssistedModel::draft(const DraftStep& step, Cache& cache) {
-  drafter_->draft(step, model_->embedding(), cache);
+void AssistedModel::draft(std::span<const DraftStep> steps, Cache& cache) {
+  drafter_->draft(steps, model_->embedding(), cache);
 }
 
 }  // namespace slip::gemma4_assistant

@@ -27,7 +27,7 @@ class AssistedModel : public Model {
 
   StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
   int64_t max_draft_rows() const override { return kDraftRows; }
-  void draft(const DraftStep& step, Cache& cache) override;
+  void draft(std::span<const DraftStep> steps, Cache& cache) override;
   std::span<const int32_t> draft_tokens() const override { return drafter_->draft_tokens(); }
 
  private:

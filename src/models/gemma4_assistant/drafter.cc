@@ -1,6 +1,5 @@
 #include "models/gemma4_assistant/drafter.h"
 
-#include "models/common/head.h"
 #include "models/common/run_pass.h"
 #include "models/gemma4/cost.h"
 
@@ -56,12 +55,14 @@ Result<std::unique_ptr<Drafter>> Drafter::load(const DrafterOptions& options, Op
   return drafter;
 }
 
-void Drafter::draft(const DraftStep& step, const gemma4::Embedding& embedding, const Cache& cache) {
-  run_pass({ops_, this, kDraftRows}, step, [&] {
+void Drafter::draft(std::span<const DraftStep> steps, const gemma4::Embedding& embedding,
+                    const Cache& cache) {
+  run_passes({ops_, this, kDraftRows}, steps, [&](const DraftStep& step) {
     gemma4::Activations& act = activations_.layers;
     const gemma4::Pass pass{config_.text, ops_, cache, act, step.spans, 0, step.ids.shape[0]};
     const View embedded = pass.of(activations_.embedding), joined = pass.of(activations_.joined);
     const View residual = pass.of(act.residual), normed = pass.of(act.normed);
+    const OutputRows outputs = output_rows(step.outputs);
 
     prepare_rotation(pass);
     ops_.embed(
@@ -72,30 +73,36 @@ void Drafter::draft(const DraftStep& step, const gemma4::Embedding& embedding, c
     ops_.rms_norm(
         {.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.text.eps});
     if (!step.next_hidden.empty())
-      ops_.linear({.x = normed, .weight = weights_.after, .out = step.next_hidden});
+      ops_.linear({.x = normed.slice(outputs.first, outputs.count),
+                   .weight = weights_.after,
+                   .out = step.next_hidden});
+    const Scores scores{.logits = step.logits,
+                        .peaks = step.peaks,
+                        .tokens = weights_.draft_token_table.view,
+                        .ids = step.next_ids};
     if (weights_.clustered) {
-      score_clusters(step, normed, *weights_.clustered);
+      score_clusters(normed, outputs, *weights_.clustered, scores);
     } else {
-      score(ops_, normed, output_rows(step.outputs), weights_.head, {step.logits, step.peaks});
+      score(ops_, normed, outputs, weights_.head, scores);
     }
   });
 }
 
-void Drafter::score_clusters(const DraftStep& step, const View& normed, const ClusteredHead& head) {
-  const OutputRows outputs = output_rows(step.outputs);
+void Drafter::score_clusters(const View& normed, const OutputRows& outputs,
+                             const ClusteredHead& head, const Scores& scores) {
   if (outputs.count == 0) return;
   const View x = normed.slice(outputs.first, outputs.count);
   const auto of = [&](const Tensor& tensor) { return tensor.view.first(outputs.count); };
-  const View scores = of(activations_.cluster_scores), chosen = of(activations_.chosen);
-  ops_.linear({.x = x, .weight = head.centroids, .out = scores});
-  ops_.route({.logits = scores, .ids = chosen, .weights = of(activations_.chosen_weights)});
+  const View fits = of(activations_.cluster_scores), chosen = of(activations_.chosen);
+  ops_.linear({.x = x, .weight = head.centroids, .out = fits});
+  ops_.route({.logits = fits, .ids = chosen, .weights = of(activations_.chosen_weights)});
   ops_.cluster_head({.x = x,
                      .chosen = chosen,
                      .clusters = head.clusters,
                      .tokens = head.tokens.view,
                      .scratch = of(activations_.cluster_logits),
-                     .out = step.logits});
-  if (!step.peaks.empty()) ops_.peaks({.x = step.logits, .out = step.peaks});
+                     .out = scores.logits});
+  find_peaks(ops_, scores);
 }
 
 StepCost Drafter::cost(const Weight& embedding, int64_t context, const KvRecipe& kv) const {

@@ -2,6 +2,7 @@
 // drafts; it never decides.
 #pragma once
 
+#include "models/common/head.h"
 #include "models/family.h"
 #include "models/gemma4/forward.h"
 #include "models/gemma4_assistant/files.h"
@@ -42,7 +43,8 @@ class Drafter {
   Drafter& operator=(const Drafter&) = delete;
 
   // `embedding` and `cache` are those of the model it drafts for.
-  void draft(const DraftStep& step, const gemma4::Embedding& embedding, const Cache& cache);
+  void draft(std::span<const DraftStep> steps, const gemma4::Embedding& embedding,
+             const Cache& cache);
 
   StepCost cost(const Weight& embedding, int64_t context, const KvRecipe& kv) const;
   std::span<const int32_t> draft_tokens() const { return weights_.draft_tokens; }
@@ -53,7 +55,8 @@ class Drafter {
 
  private:
   Drafter(const DrafterOptions& options, Ops& ops);
-  void score_clusters(const DraftStep& step, const View& normed, const ClusteredHead& head);
+  void score_clusters(const View& normed, const OutputRows& outputs, const ClusteredHead& head,
+                      const Scores& scores);
 
   DrafterConfig config_;
   Ops& ops_;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "models/common/head.h"
+
 namespace slip::gemma4_assistant {
 
 void declare_drafter(const DrafterConfig& config, const WeightChoices& choices, WeightTable& table,
@@ -62,12 +64,12 @@ Result<std::optional<std::vector<int32_t>>> read_token_order(const Checkpoint& c
 
 void finish_drafter(const DrafterConfig& config, Memory& memory, DrafterWeights& weights) {
   finish_layers(memory, weights.layers);
+  weights.draft_token_table = token_table(memory, weights.draft_tokens);
   if (!weights.clustered) return;
   ClusteredHead& clustered = *weights.clustered;
-  clustered.tokens =
-      Tensor(memory, DType::i32, {config.clusters, config.text.vocabulary / config.clusters});
-  memory.upload(clustered.tokens.view.data, clustered.order.data(),
-                clustered.order.size() * sizeof(int32_t));
+  clustered.tokens = token_table(memory, clustered.order);
+  clustered.tokens.view =
+      clustered.tokens.view.reshaped({config.clusters, config.text.vocabulary / config.clusters});
 }
 
 }  // namespace slip::gemma4_assistant

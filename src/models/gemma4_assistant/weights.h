@@ -23,6 +23,7 @@ struct DrafterWeights {
   Weight head;  // [draft_tokens or vocabulary, hidden]
   std::optional<ClusteredHead> clustered;
   std::vector<int32_t> draft_tokens;  // the shortlist; empty: all
+  Tensor draft_token_table;           // i32 [draft_tokens]: the same, for the backend
 };
 
 // Fills the table; `weights` says what its head is like, and receives its layers at once and its

@@ -5,40 +5,47 @@
 
 namespace slip::qwen3_5 {
 
-void Qwen35::draft(const DraftStep& step, Cache& cache) {
+void Qwen35::draft(std::span<const DraftStep> steps, Cache& cache) {
   check(weights_.mtp.has_value(), "draft() on a model without an MTP layer");
-  const Mtp& mtp = *weights_.mtp;
-  run_pass(pass_owner(), step, [&] {
-    // Tokens that are certain only need keys, for the drafts behind them.
-    const OutputRows outputs = output_rows(step.outputs);
-    const int64_t rows = step.ids.shape[0];
-    Pass pass{config_, ops_, cache, activations_, step.spans, rows, outputs};
-    // A step that is recorded has no other spans. Rows that read others uncoded find them in the
-    // tail, which holds a page of them.
-    const bool others_are_kept = !cache.coded() || rows <= kPageLen;
-    if (outputs.count > 0 && outputs.count < rows && others_are_kept && !ops_.records(rows)) {
-      narrow(step.spans, outputs, output_spans_);
-      pass.wanted_spans = output_spans_;
-    }
-    const View residual = pass.of(activations_.residual), joined = pass.of(activations_.joined);
-    const View hidden = pass.of(activations_.normed);
-    const float eps = config_.eps;
+  run_passes(pass_owner(), steps, [&](const DraftStep& step) { draft_once(step, cache); });
+}
 
-    prepare_rotation(pass);
-    ops_.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
-    ops_.rms_norm({.x = residual, .scale = mtp.embedding_scale, .out = residual, .eps = eps});
-    ops_.rms_norm({.x = step.hidden, .scale = mtp.hidden_scale, .out = hidden, .eps = eps});
-    ops_.join({.a = residual, .b = hidden, .out = joined});
-    ops_.linear({.x = joined, .weight = mtp.fc, .out = residual});
-    decoder_layer(mtp.layer, config_.layers.size(), pass);
-    if (outputs.count == 0) return;
-    const View normed = step.next_hidden.empty() ? hidden : step.next_hidden;
-    ops_.rms_norm({.x = pass.wanted_of(activations_.residual),
-                   .scale = mtp.final_scale,
-                   .out = normed.slice(outputs.first, outputs.count),
-                   .eps = eps});
-    score(ops_, normed, outputs, weights_.draft_head(), {step.logits, step.peaks});
-  });
+void Qwen35::draft_once(const DraftStep& step, Cache& cache) {
+  const Mtp& mtp = *weights_.mtp;
+  // Tokens that are certain only need keys, for the drafts behind them.
+  const OutputRows outputs = output_rows(step.outputs);
+  const int64_t rows = step.ids.shape[0];
+  Pass pass{config_, ops_, cache, activations_, step.spans, rows, outputs};
+  // A step that is recorded has no other spans. Rows that read others uncoded find them in the
+  // tail, which holds a page of them.
+  const bool others_are_kept = !cache.coded() || rows <= kPageLen;
+  if (outputs.count > 0 && outputs.count < rows && others_are_kept && !ops_.records(rows)) {
+    narrow(step.spans, outputs, output_spans_);
+    pass.wanted_spans = output_spans_;
+  }
+  const View residual = pass.of(activations_.residual), joined = pass.of(activations_.joined);
+  const View hidden = pass.of(activations_.normed);
+  const float eps = config_.eps;
+
+  prepare_rotation(pass);
+  ops_.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
+  ops_.rms_norm({.x = residual, .scale = mtp.embedding_scale, .out = residual, .eps = eps});
+  ops_.rms_norm({.x = step.hidden, .scale = mtp.hidden_scale, .out = hidden, .eps = eps});
+  ops_.join({.a = residual, .b = hidden, .out = joined});
+  ops_.linear({.x = joined, .weight = mtp.fc, .out = residual});
+  decoder_layer(mtp.layer, config_.layers.size(), pass);
+  if (outputs.count == 0) return;
+  const View normed =
+      step.next_hidden.empty() ? hidden.slice(outputs.first, outputs.count) : step.next_hidden;
+  ops_.rms_norm({.x = pass.wanted_of(activations_.residual),
+                 .scale = mtp.final_scale,
+                 .out = normed,
+                 .eps = eps});
+  score(ops_, normed, {0, outputs.count}, weights_.draft_head(),
+        {.logits = step.logits,
+         .peaks = step.peaks,
+         .tokens = weights_.draft_token_table.view,
+         .ids = step.next_ids});
 }
 
 }  // namespace slip::qwen3_5

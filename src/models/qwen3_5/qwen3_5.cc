@@ -71,7 +71,7 @@ Result<std::unique_ptr<Qwen35>> Qwen35::load(const LoadOptions& options, WeightS
   declare_weights({options.config, options.prefixes, options.wanted}, table, model->weights_);
   SLIP_TRY_STATUS(model->load_weights(table, source, pool, progress));
   mark_drafting(options.prefixes, model->placed_);
-  finish_weights(options.config, model->weights_);
+  finish_weights(options.config, ops.memory(), model->weights_);
   return model;
 }
 

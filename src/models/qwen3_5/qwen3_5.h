@@ -30,12 +30,13 @@ class Qwen35 : public TextModel {
   StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
   int64_t max_rows() const override { return activations_.max_rows; }
   void forward(const Step& step, Cache& cache) override;
-  void draft(const DraftStep& step, Cache& cache) override;
+  void draft(std::span<const DraftStep> steps, Cache& cache) override;
   std::span<const int32_t> draft_tokens() const override { return weights_.draft_tokens; }
   uint64_t activation_bytes() const override { return activations_.bytes; }
 
  private:
   Qwen35(const LoadOptions& options, Ops& ops);
+  void draft_once(const DraftStep& step, Cache& cache);
 
   Config config_;
   Weights weights_;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "models/common/head.h"
 #include "models/common/weight_part.h"
 
 namespace slip::qwen3_5 {
@@ -164,8 +165,9 @@ void mark_drafting(const Prefixes& prefixes, std::vector<PlacedWeight>& placed) 
   for (PlacedWeight& weight : placed) weight.drafts = weight.name.starts_with(prefixes.mtp);
 }
 
-void finish_weights(const Config& config, Weights& weights) {
+void finish_weights(const Config& config, Memory& memory, Weights& weights) {
   if (config.tied_head && weights.head.empty()) weights.head = weights.embedding;
+  weights.draft_token_table = token_table(memory, weights.draft_tokens);
 }
 
 }  // namespace slip::qwen3_5

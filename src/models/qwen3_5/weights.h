@@ -61,6 +61,7 @@ struct Weights {
 
   // Rows of the head as drafting scores them, if not the head itself.
   std::vector<int32_t> draft_tokens;  // the shortlist; empty: all
+  Tensor draft_token_table;           // i32 [draft_tokens]: the same, for the backend
   Weight draft_rows;                  // [draft_tokens or vocabulary, hidden]
 
   const Weight& draft_head() const { return draft_rows.empty() ? head : draft_rows; }
@@ -99,7 +100,7 @@ void declare_weights(const Declaration& declaration, WeightTable& table, Weights
 // Marks what belongs to the MTP layer.
 void mark_drafting(const Prefixes& prefixes, std::vector<PlacedWeight>& placed);
 
-// What remains to be done after the table was loaded: share a tied head.
-void finish_weights(const Config& config, Weights& weights);
+// What remains to be done after the table was loaded: share a tied head, hand over the shortlist.
+void finish_weights(const Config& config, Memory& memory, Weights& weights);
 
 }  // namespace slip::qwen3_5
