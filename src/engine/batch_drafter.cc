@@ -16,9 +16,10 @@ int64_t kept_rows(const ModelInfo& info, int64_t max_rows) {
 
 }  // namespace
 
-BatchDrafter::Bytes BatchDrafter::bytes(const ModelInfo& info, int64_t max_rows) {
+BatchDrafter::Bytes BatchDrafter::bytes(const ModelInfo& info, int64_t max_rows,
+                                        int64_t max_drafts) {
   const auto row = uint64_t(info.hidden + 1) * sizeof(float);  // of a pass: hidden state and token
-  const uint64_t handed_on = row + Logits::bytes(1, info.vocabulary, kMaxDrafts);
+  const uint64_t handed_on = row + Logits::bytes(1, info.vocabulary, max_drafts);
   return {.fixed = Logits::bytes(1, info.vocabulary) +
                    (info.drafter_has_keys ? uint64_t(max_rows) * row : 0),
           .per_running = handed_on + (info.drafter_has_keys ? 0 : row),

@@ -27,7 +27,7 @@ class BatchDrafter {
   struct Bytes {
     uint64_t fixed, per_running, per_sequence;
   };
-  static Bytes bytes(const ModelInfo& info, int64_t max_rows);
+  static Bytes bytes(const ModelInfo& info, int64_t max_rows, int64_t max_drafts);
 
   void clear(SequenceId sequence);
   void copy(SequenceId from, SequenceId to);

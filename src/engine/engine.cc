@@ -76,7 +76,8 @@ Result<MemoryPlan> plan_settled(const ModelSource& source, const EngineOptions& 
     if (request.sequences != 1) model.activation_bytes += sampler;
   }
   if (drafts(info, options)) {
-    const BatchDrafter::Bytes drafter = BatchDrafter::bytes(info, options.max_rows);
+    const BatchDrafter::Bytes drafter =
+        BatchDrafter::bytes(info, options.max_rows, options.max_drafts);
     model.activation_bytes += drafter.fixed;
     request.bytes_per_running += drafter.per_running;
     request.bytes_per_slot = drafter.per_sequence;

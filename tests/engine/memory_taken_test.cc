@@ -85,7 +85,8 @@ TEST_P(MemoryTaken, IsWhatWasPlanned) {
   EXPECT_GT(memory.taken(), planned.total() * 7 / 8);
 
   const ModelInfo& info = engine->model().info();
-  const BatchDrafter::Bytes bytes = BatchDrafter::bytes(info, engine->max_rows());
+  const BatchDrafter::Bytes bytes =
+      BatchDrafter::bytes(info, engine->max_rows(), options.max_drafts);
   const auto running = uint64_t(engine->sequences()), all = uint64_t(engine->cache().sequences());
   // A row for a shortlist to be spread over, which these models have not.
   const uint64_t not_here = Logits::bytes(1, info.vocabulary);
