@@ -198,7 +198,7 @@ void HostedOps::soft_cap(const SoftCapArgs& args) {
 
 void HostedOps::peaks(const PeaksArgs& args) {
   PeaksArgs far = args;
-  run("peaks", {&far.x}, {&far.out}, [&] { far_->peaks(far); });
+  run("peaks", {&far.x, &far.tokens}, {&far.out, &far.ids}, [&] { far_->peaks(far); });
 }
 
 void HostedOps::join(const JoinArgs& args) {

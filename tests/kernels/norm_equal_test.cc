@@ -201,6 +201,28 @@ TEST_P(NormEqual, Peaks) {
   }
 }
 
+// Of columns that stand for tokens; and once more where later operations find them.
+TEST_P(NormEqual, PeaksOfTokens) {
+  Rng rng(8);
+  for (const int64_t width : {2, 33, 5000}) {
+    const Guarded x = random_tensor({3, width}, rng);
+    Guarded tokens({width}, DType::i32);
+    for (int64_t i = 0; i < width; ++i) tokens.i32()[i] = int32_t(7 + 3 * i);
+    Guarded right({3, 3}, DType::i32), ours({3, 3}, DType::i32);
+    Guarded right_ids({3}, DType::i32), our_ids({3}, DType::i32);
+    Guarded columns({3, 3}, DType::i32);
+    ref().peaks({.x = x, .out = columns});
+    ref().peaks({.x = x, .out = right, .tokens = tokens, .ids = right_ids});
+    ops().peaks({.x = x, .out = ours, .tokens = tokens, .ids = our_ids});
+    for (int64_t row = 0; row < 3; ++row) {
+      EXPECT_EQ(right.i32()[3 * row], 7 + 3 * columns.i32()[3 * row]);
+      EXPECT_EQ(ours.i32()[3 * row], right.i32()[3 * row]);
+      EXPECT_EQ(right_ids.i32()[row], right.i32()[3 * row]);
+      EXPECT_EQ(our_ids.i32()[row], right_ids.i32()[row]);
+    }
+  }
+}
+
 // A damaged model's logits are no numbers, all of them or some; those are never the largest.
 TEST_P(NormEqual, PeaksOfWhatIsNoNumber) {
   Rng rng(7);
