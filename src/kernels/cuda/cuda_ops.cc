@@ -61,9 +61,10 @@ size_t CudaOps::scratch_bytes(const StepLimits& limits) const {
 }
 
 void CudaOps::reserve(const StepLimits& limits) {
-  constexpr int64_t kSpans = 64, kPositionsPerPage = 64;
+  // Sequences of a step, and passes of drafts that it may have one after the other.
+  constexpr int64_t kSequences = 64, kPasses = 8, kPositionsPerPage = 64;
   const int64_t pages = (limits.context + kPositionsPerPage - 1) / kPositionsPerPage;
-  graphs_->reserve(kSpans, kSpans * pages);
+  graphs_->reserve(kSequences * kPasses, kSequences * kPasses * pages);
   scratch(scratch_bytes(limits));
 }
 
