@@ -18,7 +18,8 @@ int64_t kept_rows(const ModelInfo& info, int64_t max_rows) {
 BatchDrafter::Bytes BatchDrafter::bytes(const ModelInfo& info, int64_t max_rows) {
   const auto row = uint64_t(2 * info.hidden + 1) * sizeof(float);  // of a pass: in, out, token
   const uint64_t logits = Logits::bytes(1, info.vocabulary);
-  return {.fixed = logits + (info.drafter_has_keys ? uint64_t(max_rows) * row : 0),
+  const uint64_t spread = uint64_t(info.vocabulary) * sizeof(float);
+  return {.fixed = spread + (info.drafter_has_keys ? uint64_t(max_rows) * row : 0),
           .per_running = logits + (info.drafter_has_keys ? 0 : row),
           .per_sequence = uint64_t(kept_rows(info, max_rows) * info.hidden) * sizeof(float)};
 }
@@ -42,10 +43,10 @@ BatchDrafter::BatchDrafter(Engine& engine)
   hidden_ = Tensor(memory_, DType::f32, {rows, info.hidden});
   step_ids_ = Tensor(memory_, DType::i32, {rows});
   passed_ = Tensor(memory_, DType::f32, {rows, info.hidden});
-  logits_ = Logits(memory_, engine.sequences(), tokens > 0 ? tokens : info.vocabulary);
+  logits_ = Logits(engine.ops(), engine.sequences(), tokens > 0 ? tokens : info.vocabulary);
   if (tokens > 0) {
-    spread_ = Logits(host_memory(), 1, info.vocabulary);
-    std::ranges::fill(spread_.row(0), -INFINITY);
+    spread_ = Tensor(host_memory(), DType::f32, {info.vocabulary});
+    std::fill_n(spread_.view.f32(), info.vocabulary, -INFINITY);
   }
 }
 
@@ -232,7 +233,7 @@ void BatchDrafter::drop_pass() {
 }
 
 LogitRow BatchDrafter::logits(int64_t question) {
-  return {logits_, question, engine_.model().draft_tokens(), &spread_};
+  return {logits_, question, engine_.model().draft_tokens(), spread_.view};
 }
 
 }  // namespace slip

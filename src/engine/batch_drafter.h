@@ -103,7 +103,7 @@ class BatchDrafter {
   Tensor step_ids_;  // i32 [rows]
   Tensor passed_;    // [rows, hidden]: what drafts hand on to the next
   Logits logits_;    // [running sequences, tokens that can be drafted]
-  Logits spread_;    // [1, vocabulary], on the host, when not all tokens can be drafted
+  Tensor spread_;    // [vocabulary], on the host, when not all tokens can be drafted
 };
 
 }  // namespace slip
