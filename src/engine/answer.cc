@@ -42,7 +42,7 @@ Answer::Token Answer::next(const LogitRow& logits) {
   const TokenFilter filter{
       .constraint = constraint_ && !constraint_->free() ? constraint_ : nullptr,
       .banned = may_stop ? std::span<const int32_t>() : limits_.stop_ids};
-  const int32_t id = filter.empty() ? sampler_.next(logits) : sampler_.next(logits, filter);
+  const int32_t id = sampler_.next(logits, filter);
   if (is_stop(id)) {
     finish_ = FinishReason::stop_token;
     return {id, false, {}};

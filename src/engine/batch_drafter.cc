@@ -20,8 +20,8 @@ BatchDrafter::Bytes BatchDrafter::bytes(const ModelInfo& info, int64_t max_rows,
                                         int64_t max_drafts) {
   const auto row = uint64_t(info.hidden + 1) * sizeof(float);  // of a pass: hidden state and token
   const uint64_t handed_on = row + Logits::bytes(1, info.vocabulary, max_drafts);
-  return {.fixed = Logits::bytes(1, info.vocabulary) +
-                   (info.drafter_has_keys ? uint64_t(max_rows) * row : 0),
+  const uint64_t spread = uint64_t(info.vocabulary) * sizeof(float);
+  return {.fixed = spread + (info.drafter_has_keys ? uint64_t(max_rows) * row : 0),
           .per_running = handed_on + (info.drafter_has_keys ? 0 : row),
           .per_sequence = uint64_t(kept_rows(info, max_rows) * info.hidden) * sizeof(float)};
 }
@@ -50,10 +50,10 @@ BatchDrafter::BatchDrafter(Engine& engine)
   step_ids_ = Tensor(memory_, DType::i32, {rows});
   passed_ = Tensor(memory_, DType::f32, {running, info.hidden});
   passed_ids_ = Tensor(memory_, DType::i32, {running});
-  logits_ = Logits(memory_, running, tokens > 0 ? tokens : info.vocabulary, rounds);
+  logits_ = Logits(engine.ops(), running, tokens > 0 ? tokens : info.vocabulary, rounds);
   if (tokens > 0) {
-    spread_ = Logits(host_memory(), 1, info.vocabulary);
-    std::ranges::fill(spread_.row(0), -INFINITY);
+    spread_ = Tensor(host_memory(), DType::f32, {info.vocabulary});
+    std::fill_n(spread_.view.f32(), info.vocabulary, -INFINITY);
   }
 }
 
@@ -271,7 +271,7 @@ Peak BatchDrafter::peak(int64_t round, int64_t question) {
 }
 
 LogitRow BatchDrafter::logits(int64_t question) {
-  return {logits_, question, engine_.model().draft_tokens(), &spread_};
+  return {logits_, question, engine_.model().draft_tokens(), spread_.view};
 }
 
 }  // namespace slip

@@ -120,7 +120,7 @@ class BatchDrafter {
   Tensor passed_ids_;     // i32 [running sequences]: and their most likely tokens
   Logits logits_;         // [running sequences, tokens that can be drafted]
   int64_t answered_ = 0;  // questions of the last round
-  Logits spread_;         // [1, vocabulary], on the host, when not all tokens can be drafted
+  Tensor spread_;         // [vocabulary], on the host, when not all tokens can be drafted
 };
 
 }  // namespace slip

@@ -51,11 +51,12 @@ uint64_t step_buffer_bytes(const ModelInfo& info, const EngineOptions& options) 
 }
 
 StepBuffers make_step_buffers(const ModelInfo& info, const EngineOptions& options,
-                              int64_t sequences, Memory& memory) {
+                              int64_t sequences, Ops& ops) {
+  Memory& memory = ops.memory();
   const int64_t shared_rows = sequences > 1 ? sequences : 0;
   StepBuffers buffers;
   buffers.ids = Tensor(memory, DType::i32, {options.max_rows});
-  buffers.logits = Logits(memory, options.logit_rows + shared_rows, info.vocabulary);
+  buffers.logits = Logits(ops, options.logit_rows + shared_rows, info.vocabulary);
   if (info.can_draft) buffers.hidden = HostRows(memory, options.max_rows, info.hidden);
   return buffers;
 }
@@ -105,9 +106,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
                               engine->plan_.cache_size(), ops.memory());
   const ModelInfo& info = engine->model_->info();
   engine->max_drafts_ = drafts(info, options) ? options.max_drafts : 0;
-  engine->invariant_rows_ = ops.invariant_rows();
-  engine->backend_memory_ = &ops.memory();
-  engine->step_buffers_ = make_step_buffers(info, options, engine->sequences(), ops.memory());
+  engine->ops_ = &ops;
+  engine->step_buffers_ = make_step_buffers(info, options, engine->sequences(), ops);
   return engine;
 }
 

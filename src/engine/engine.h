@@ -44,7 +44,8 @@ class Engine {
 
   Model& model() { return *model_; }
   Cache& cache() { return *cache_; }
-  Memory& backend_memory() { return *backend_memory_; }
+  Ops& ops() { return *ops_; }
+  Memory& backend_memory() { return ops_->memory(); }
   StepBuffers& step_buffers() { return step_buffers_; }
   const MemoryPlan& memory() const { return plan_; }
   int64_t context() const { return plan_.context; }
@@ -53,7 +54,7 @@ class Engine {
   // Rows of a step that may have logits.
   int64_t logit_rows() const { return step_buffers_.logits.rows(); }
   // Of the backend: Ops::invariant_rows().
-  int64_t invariant_rows() const { return invariant_rows_; }
+  int64_t invariant_rows() const { return ops_->invariant_rows(); }
 
   // 0 without drafting, and when the model has no layer for it.
   int64_t max_drafts() const { return max_drafts_; }
@@ -63,10 +64,9 @@ class Engine {
 
   MemoryPlan plan_;
   int64_t max_drafts_ = 0;
-  int64_t invariant_rows_ = 0;
+  Ops* ops_ = nullptr;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Cache> cache_;
-  Memory* backend_memory_ = nullptr;
   StepBuffers step_buffers_;
 };
 

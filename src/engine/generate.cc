@@ -18,7 +18,7 @@ Result<GenerateResult> generate(Session& session, const Tokenizer* tokenizer,
   SLIP_TRY(result.reused_tokens, session.sync(request.prompt, events.on_prompt));
   result.prompt_seconds = prompt_clock.seconds();
 
-  const auto vocabulary = int64_t(session.logits().size());
+  const int64_t vocabulary = session.engine().model().info().vocabulary;
   Sampler sampler(request.sampling, vocabulary,
                   tokenizer ? std::min<int64_t>(tokenizer->vocab_size(), vocabulary) : vocabulary);
   sampler.see_prompt(request.prompt);

@@ -1,10 +1,13 @@
 // Logits that the backend writes and the host chooses from. Most choices need only the peak of a
-// row, which the backend finds itself: twelve bytes instead of a megabyte have to come from a GPU,
-// or from the caches of other processors.
+// row, or its best few, which the backend finds itself: twelve bytes or a kilobyte instead of a
+// megabyte have to come from a GPU. From the caches of other processors, too: on the host the peak
+// alone is worth that, candidates are found by whoever wants them.
 #pragma once
 
+#include <optional>
+
 #include "engine/host_rows.h"
-#include "kernels/args.h"
+#include "kernels/ops.h"
 
 namespace slip {
 
@@ -12,9 +15,10 @@ class Logits {
  public:
   Logits() = default;
   // `rounds`: passes that write the same rows, one after the other, and leave a peak each.
-  Logits(Memory& memory, int64_t rows, int64_t width, int64_t rounds = 1);
+  Logits(Ops& ops, int64_t rows, int64_t width, int64_t rounds = 1);
 
-  // What that takes of memory: the rows and their peaks.
+  // What that takes of the backend's memory: the rows and their peaks. Candidates are only there
+  // where that is not the host's, and lie on the host.
   static uint64_t bytes(int64_t rows, int64_t width, int64_t rounds = 1) {
     return uint64_t(rows) * (uint64_t(width) * sizeof(float) + uint64_t(rounds) * sizeof(Peak));
   }
@@ -29,10 +33,15 @@ class Logits {
 
   // Of a row; with several rounds, those of the first come first.
   Peak peak(int64_t index);
+  // Of all rows of the step, when they are first asked for. None where the row itself is at hand.
+  std::optional<Candidates> candidates(int64_t index);
 
  private:
+  Ops* ops_ = nullptr;
   HostRows values_;
-  HostRows peaks_;  // the bits of a Peak as floats
+  HostRows peaks_;          // the bits of a Peak as floats
+  HostRows candidates_;     // the bits of Candidates as floats; may be empty
+  int64_t unsearched_ = 0;  // rows of the step, until their candidates are found
 };
 
 // One row of them.
@@ -42,11 +51,12 @@ struct LogitRow {
   // Where columns stand for some tokens alone, those, rising; and a row of the whole vocabulary on
   // the host that has nothing for all others.
   std::span<const int32_t> tokens{};
-  Logits* all_tokens = nullptr;
+  View all_tokens{};  // [vocabulary]
 
   // Of the whole vocabulary.
   std::span<float> values() const;
   Peak peak() const;
+  std::optional<Candidates> candidates() const;
 };
 
 }  // namespace slip

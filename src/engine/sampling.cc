@@ -14,6 +14,12 @@ uint64_t mix(uint64_t counter) { return split_mix(counter + kSplitMixStep); }
 // A damaged model gives logits that are no numbers; sorting needs an order.
 float ordered(float logit) { return std::isnan(logit) ? -INFINITY : logit; }
 
+// The order of candidates; equal logits by id, so that the order (and with it the draw) does not
+// depend on the sorting algorithm.
+constexpr auto comes_before = [](const Candidate& a, const Candidate& b) {
+  return a.value > b.value || (a.value == b.value && a.id < b.id);
+};
+
 // The largest value, in chains that the compiler can turn into vectors: a loop over one running
 // maximum takes longer than a draft's whole attention.
 float largest(std::span<const float> values) {
@@ -86,17 +92,12 @@ int32_t Sampler::next(std::span<float> logits) {
   return remember(choose(logits.first(size_t(usable_)), chosen_));
 }
 
-int32_t Sampler::next(const LogitRow& logits) {
-  const std::optional<Peak> peak = deciding_peak(logits);
-  return peak ? remember(peak->id) : next(logits.values());
-}
-
 int32_t Sampler::next(const LogitRow& logits, const TokenFilter& filter) {
-  if (options_.greedy()) {
-    // Mostly the best token is a right one, and the set of all need not be made.
-    const std::optional<Peak> peak = deciding_peak(logits);
-    if (peak && filter.allows(peak->id)) return remember(peak->id);
-  }
+  // Mostly the best tokens are right ones, and the set of all need not be made.
+  const std::optional<Peak> peak = deciding_peak(logits);
+  if (peak && filter.allows(peak->id)) return remember(peak->id);
+  const std::span<const Candidate> found = best_found(logits, filter, choices());
+  if (!found.empty()) return remember(choose(found, chosen_));
   const std::span<float> values = logits.values();
   adjust(values);
   const auto usable = values.first(size_t(usable_));
@@ -131,14 +132,49 @@ std::optional<Peak> Sampler::deciding_peak(const LogitRow& logits) const {
   return decides(peak.id) ? std::optional(peak) : std::nullopt;
 }
 
+std::span<const Candidate> Sampler::best_found(const LogitRow& logits, const TokenFilter& filter,
+                                               size_t wanted) {
+  if (wanted == 0 || wanted > best_.size() || !only_lowers()) return {};
+  const std::optional<Candidates> found = logits.candidates();
+  if (!found) return {};
+  // All other tokens come behind the last one that was found, and can only fall: what is not behind
+  // it is certain. What is out of reach is left to those who see the whole row.
+  size_t certain = 0;
+  for (Candidate candidate : *found) {
+    if (candidate.value == -INFINITY || candidate.id >= usable_) continue;
+    candidate.value = adjusted(candidate);
+    if (candidate.value > -INFINITY && !comes_before(found->back(), candidate))
+      best_[certain++] = candidate;
+  }
+  std::sort(best_.begin(), best_.begin() + int64_t(certain), comes_before);
+  size_t kept = 0;
+  for (size_t i = 0; i < certain && kept < wanted; ++i)
+    if (filter.allows(best_[i].id)) best_[kept++] = best_[i];
+  return std::span(best_).first(kept == wanted ? kept : 0);
+}
+
 bool Sampler::adjusts() const {
   return options_.repetition_penalty != 1.0f || options_.presence_penalty != 0.0f ||
          options_.frequency_penalty != 0.0f;
 }
 
+bool Sampler::only_lowers() const {
+  const auto lowers = [](const auto& bias) { return bias.second <= 0; };
+  return options_.repetition_penalty >= 1 && options_.presence_penalty >= 0 &&
+         options_.frequency_penalty >= 0 && std::ranges::all_of(options_.logit_bias, lowers);
+}
+
 Sampler::Proposal Sampler::propose(const LogitRow& logits, int64_t ahead) {
-  const std::optional<Peak> peak = deciding_peak(logits);
-  return peak ? *propose(*peak) : propose(logits.values(), ahead);
+  if (const std::optional<Peak> peak = deciding_peak(logits)) return *propose(*peak);
+  const size_t kept = choices();
+  // A margin is that to another one.
+  const std::span<const Candidate> best =
+      best_found(logits, {}, kept == 0 ? 0 : std::max(kept, size_t{2}));
+  if (best.empty()) return propose(logits.values(), ahead);
+  const int32_t id = choose(best.first(kept), chosen_ + ahead);
+  const Candidate& chosen = *std::ranges::find(best, id, &Candidate::id);
+  const Candidate& other = best[id == best[0].id ? 1 : 0];
+  return {id, chosen.value - other.value};
 }
 
 std::optional<Sampler::Proposal> Sampler::propose(const Peak& peak) const {
@@ -158,28 +194,42 @@ Sampler::Proposal Sampler::propose(std::span<float> logits, int64_t ahead) {
 }
 
 int32_t Sampler::choose(std::span<const float> logits, int64_t index) {
-  if (!options_.greedy()) return draw(logits, index);
-  return first_largest(logits);
+  if (options_.greedy()) return first_largest(logits);
+  keep_top_k(logits);
+  return draw(index);
+}
+
+int32_t Sampler::choose(std::span<const Candidate> best, int64_t index) {
+  if (options_.greedy()) return best.front().id;
+  candidates_.assign(best.begin(), best.end());
+  return draw(index);
 }
 
 void Sampler::adjust(std::span<float> logits) const {
   for (const auto& [id, bias] : options_.logit_bias)
     if (id >= 0 && size_t(id) < logits.size()) logits[size_t(id)] += bias;
   if (!adjusts()) return;
-  for (const int32_t id : seen_) {
-    float& logit = logits[size_t(id)];
-    if (logit > 0) {
-      logit /= options_.repetition_penalty;
-    } else {
-      logit *= options_.repetition_penalty;
-    }
-    const int32_t count = counts_[size_t(id)];
-    if (count > 0) logit -= options_.presence_penalty + options_.frequency_penalty * float(count);
-  }
+  for (const int32_t id : seen_) logits[size_t(id)] = penalized(id, logits[size_t(id)]);
 }
 
-int32_t Sampler::draw(std::span<const float> logits, int64_t index) {
-  keep_top_k(logits);
+float Sampler::adjusted(const Candidate& candidate) const {
+  const int32_t id = candidate.id;
+  float logit = candidate.value;
+  for (const auto& [biased, bias] : options_.logit_bias)
+    if (biased == id) logit += bias;
+  const bool seen = adjusts() && (in_prompt_[size_t(id)] || counts_[size_t(id)] > 0);
+  return seen ? penalized(id, logit) : logit;
+}
+
+float Sampler::penalized(int32_t id, float logit) const {
+  const float penalty = options_.repetition_penalty;
+  logit = logit > 0 ? logit / penalty : logit * penalty;
+  const int32_t count = counts_[size_t(id)];
+  if (count > 0) logit -= options_.presence_penalty + options_.frequency_penalty * float(count);
+  return logit;
+}
+
+int32_t Sampler::draw(int64_t index) {
   // What a filter has put out of reach must not be drawn, not even by rounding.
   while (candidates_.size() > 1 && candidates_.back().value == -INFINITY) candidates_.pop_back();
   const float peak = candidates_.front().value;
@@ -210,32 +260,28 @@ int32_t Sampler::draw(std::span<const float> logits, int64_t index) {
   return candidates_[kept - 1].id;
 }
 
-// Fills candidates_ with the top_k largest, falling; equal logits by id, so that the order (and
-// with it the draw) does not depend on the sorting algorithm.
+// Fills candidates_ with the top_k largest, falling.
 void Sampler::keep_top_k(std::span<const float> logits) {
-  const auto before = [](const Candidate& a, const Candidate& b) {
-    return a.value > b.value || (a.value == b.value && a.id < b.id);
-  };
   candidates_.clear();
   const size_t limit = options_.top_k > 0 ? size_t(options_.top_k) : logits.size();
   if (limit >= logits.size()) {
     for (size_t i = 0; i < logits.size(); ++i)
-      candidates_.push_back({ordered(logits[i]), int32_t(i)});
-    std::sort(candidates_.begin(), candidates_.end(), before);
+      candidates_.push_back({int32_t(i), ordered(logits[i])});
+    std::sort(candidates_.begin(), candidates_.end(), comes_before);
     return;
   }
   // A heap whose front is the worst of the kept: one comparison for almost every token.
   for (size_t i = 0; i < logits.size(); ++i) {
-    const Candidate candidate{ordered(logits[i]), int32_t(i)};
+    const Candidate candidate{int32_t(i), ordered(logits[i])};
     if (candidates_.size() == limit) {
-      if (!before(candidate, candidates_.front())) continue;
-      std::pop_heap(candidates_.begin(), candidates_.end(), before);
+      if (!comes_before(candidate, candidates_.front())) continue;
+      std::pop_heap(candidates_.begin(), candidates_.end(), comes_before);
       candidates_.pop_back();
     }
     candidates_.push_back(candidate);
-    std::push_heap(candidates_.begin(), candidates_.end(), before);
+    std::push_heap(candidates_.begin(), candidates_.end(), comes_before);
   }
-  std::sort_heap(candidates_.begin(), candidates_.end(), before);
+  std::sort_heap(candidates_.begin(), candidates_.end(), comes_before);
 }
 
 double Sampler::uniform(int64_t index) const {

@@ -1,6 +1,7 @@
 // From logits to a token: greedy or random, reproducible from the seed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -31,7 +32,6 @@ struct TokenFilter {
   Constraint* constraint = nullptr;
   std::span<const int32_t> banned{};
 
-  bool empty() const { return !constraint && banned.empty(); }
   bool allows(int32_t id) const;
   // Puts everything else out of reach.
   void apply(std::span<float> logits) const;
@@ -53,9 +53,8 @@ class Sampler {
 
   // Chooses from `logits` [vocabulary], which it may change, and remembers the choice.
   int32_t next(std::span<float> logits);
-  int32_t next(const LogitRow& logits);
   // The same among the tokens that the filter allows.
-  int32_t next(const LogitRow& logits, const TokenFilter& filter);
+  int32_t next(const LogitRow& logits, const TokenFilter& filter = {});
 
   // What next() would choose from `logits` if it were `ahead` tokens further on: drafts made with
   // the random numbers of the tokens they stand for are right more often. Changes `logits`,
@@ -72,22 +71,31 @@ class Sampler {
   std::optional<Proposal> propose(const Peak& peak) const;
 
  private:
-  struct Candidate {
-    float value;  // logit, later probability
-    int32_t id;
-  };
-
   // Whether a peak with this id decides, in one that goes by peaks.
   bool decides(int32_t id) const;
   // The peak of a row, where that is all it takes.
   std::optional<Peak> deciding_peak(const LogitRow& logits) const;
+  // The best `wanted` that the filter allows, falling, from the candidates of a row: empty where
+  // there are none, or where others might come before one of them. Valid until the next call.
+  std::span<const Candidate> best_found(const LogitRow& logits, const TokenFilter& filter,
+                                        size_t wanted);
+  // How many of the best a token is chosen among; 0: all.
+  size_t choices() const { return options_.greedy() ? 1 : size_t(std::max(options_.top_k, 0)); }
+
   // Whether what was seen before matters.
   bool adjusts() const;
+  // Whether no adjustment raises a logit.
+  bool only_lowers() const;
   void adjust(std::span<float> logits) const;
+  float adjusted(const Candidate& candidate) const;
+  float penalized(int32_t id, float logit) const;
+
   int32_t remember(int32_t id);
   int32_t choose(std::span<const float> logits, int64_t index);
-  int32_t draw(std::span<const float> logits, int64_t index);
+  // From the best, as many as choices().
+  int32_t choose(std::span<const Candidate> best, int64_t index);
   void keep_top_k(std::span<const float> logits);
+  int32_t draw(int64_t index);  // from candidates_
   double uniform(int64_t index) const;
 
   SamplingOptions options_;
@@ -97,7 +105,8 @@ class Sampler {
   std::vector<uint8_t> in_prompt_;     // [vocabulary]
   std::vector<int32_t> counts_;        // [vocabulary], generated
   std::vector<int32_t> seen_;          // distinct ids with in_prompt_ or counts_
-  std::vector<Candidate> candidates_;  // reused, only if it draws
+  std::vector<Candidate> candidates_;  // logits, later probabilities; reused, only if it draws
+  Candidates best_{};                  // of best_found()
 };
 
 }  // namespace slip

@@ -2,6 +2,7 @@
 // of a step, possibly of several sequences. Dimension names are the same everywhere.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -392,6 +393,22 @@ struct PeaksArgs {
     if (!ids.empty()) ids.i32()[row] = peak.id;
     std::memcpy(out.i32() + row * 3, &peak, sizeof(peak));
   }
+};
+
+// The largest values of each row, falling, equal ones by rising id: what a choice by chance needs
+// of a row. What is no number counts as -inf, and -0 is 0. A row of fewer values is filled up with
+// id -1 and -inf.
+struct Candidate {
+  int32_t id;
+  float value;
+};
+// Published generation configs choose among 20 or 64; the others make up for those that penalties
+// and grammars take out.
+inline constexpr int64_t kCandidates = 128;
+using Candidates = std::array<Candidate, kCandidates>;
+struct CandidatesArgs {
+  View x;    // [rows, width]
+  View out;  // i32 [rows, kCandidates, 2]: a Candidate each
 };
 
 // Values of scratch that ExpertsArgs needs: for each row gate and up of every expert that it meets,

@@ -224,6 +224,16 @@ inline Dims check_shapes(const PeaksArgs& args) {
   return dims;
 }
 
+inline Dims check_shapes(const CandidatesArgs& args) {
+  Dims dims("candidates");
+  dims.match("x", args.x.shape, {"rows", "width"});
+  dims.match("out", args.out.shape, {"rows", "candidates", "values of a Candidate"});
+  dims.bind("kCandidates", "candidates", kCandidates);
+  dims.bind("Candidate", "values of a Candidate", 2);
+  dims.require(dims["width"] >= 1, "width ", dims["width"]);
+  return dims;
+}
+
 inline Dims check_shapes(const GatedMlpArgs& args) {
   Dims dims("gated_mlp");
   dims.match("x", args.x.shape, {"rows", "hidden"});

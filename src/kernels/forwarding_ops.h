@@ -63,6 +63,9 @@ class ForwardingOps : public Ops {
     forward("gate_heads", &Ops::gate_heads, args);
   }
   void peaks(const PeaksArgs& args) override { forward("peaks", &Ops::peaks, args); }
+  void candidates(const CandidatesArgs& args) override {
+    forward("candidates", &Ops::candidates, args);
+  }
   void soft_cap(const SoftCapArgs& args) override { forward("soft_cap", &Ops::soft_cap, args); }
   void join(const JoinArgs& args) override { forward("join", &Ops::join, args); }
   void add_branch(const AddBranchArgs& args) override {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/dims.h"
 
@@ -34,6 +35,28 @@ void Ops::peaks(const PeaksArgs& args) {
       }
     }
     args.put(row, peak);
+  }
+}
+
+void Ops::candidates(const CandidatesArgs& args) {
+  const Dims dims = check_shapes(args);
+  const int64_t rows = dims["rows"], width = dims["width"];
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* x = args.x.f32() + row * width;
+    Candidates best;
+    best.fill({-1, -INFINITY});
+    int64_t found = 0;
+    for (int64_t i = 0; i < width; ++i) {
+      const float value = std::isnan(x[i]) ? -INFINITY : x[i] + 0.0f;  // -0 + 0 is 0
+      int64_t place = found;
+      while (place > 0 && value > best[size_t(place - 1)].value) --place;
+      if (place == kCandidates) continue;
+      found = std::min(found + 1, kCandidates);
+      for (int64_t behind = found - 1; behind > place; --behind)
+        best[size_t(behind)] = best[size_t(behind - 1)];
+      best[size_t(place)] = {int32_t(i), value};
+    }
+    std::memcpy(args.out.i32() + row * 2 * kCandidates, best.data(), sizeof(best));
   }
 }
 

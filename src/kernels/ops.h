@@ -101,6 +101,7 @@ class Ops {
   virtual void gate_heads(const GateHeadsArgs& args) = 0;
 
   virtual void peaks(const PeaksArgs& args);
+  virtual void candidates(const CandidatesArgs& args);
   virtual void soft_cap(const SoftCapArgs& args);
 
   // Fused operations: the default is the composition, so the test of an override is that it equals

@@ -1,49 +1,17 @@
 // Drafts that nobody looks at between one and the next: the same as one by one, on every backend,
 // and in sessions and services on one that is not in the host's memory.
-#include "kernels/cpu/cpu_ops.h"
-#include "kernels/forwarding_ops.h"
+#include "kernels/cpu/cpu_ops_impl.h"
+#include "tests/engine/elsewhere.h"
 #include "tests/engine/service_harness.h"
 #include "tests/golden/tiny_folder.h"
 
 namespace slip {
 namespace {
 
-// The host's memory, but the engine may not look into it.
-class FarMemory final : public Memory {
- public:
-  std::byte* allocate(size_t bytes, Pages pages) override {
-    return host_memory().allocate(bytes, pages);
-  }
-  void release(std::byte* data, size_t bytes) noexcept override {
-    host_memory().release(data, bytes);
-  }
-  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
-    host_memory().copy(to, from, bytes);
-  }
-  void clear(std::byte* data, size_t bytes) override { host_memory().clear(data, bytes); }
-  void upload(std::byte* to, const void* from, size_t bytes) override {
-    host_memory().upload(to, from, bytes);
-  }
-  void download(void* to, const std::byte* from, size_t bytes) override {
-    host_memory().download(to, from, bytes);
-  }
-  bool on_host() const override { return false; }
-  uint64_t free_bytes() const override { return host_memory().free_bytes(); }
-};
-
-class FarOps final : public ForwardingOps {
- public:
-  explicit FarOps(std::unique_ptr<Ops> ops) : ForwardingOps(*ops), ops_(std::move(ops)) {}
-  Memory& memory() const override { return memory_; }
-
- private:
-  std::unique_ptr<Ops> ops_;
-  mutable FarMemory memory_;
-};
-
 Backend far_backend() {
   return {"cpu_far", true, [](ThreadPool& pool) -> std::unique_ptr<Ops> {
-            return std::make_unique<FarOps>(make_cpu_ops(pool, available_isas().front()));
+            return std::make_unique<Elsewhere<CpuOps>>(pool,
+                                                       loops_for(available_isas().front(), 2));
           }};
 }
 

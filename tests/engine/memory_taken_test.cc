@@ -89,7 +89,7 @@ TEST_P(MemoryTaken, IsWhatWasPlanned) {
       BatchDrafter::bytes(info, engine->max_rows(), options.max_drafts);
   const auto running = uint64_t(engine->sequences()), all = uint64_t(engine->cache().sequences());
   // A row for a shortlist to be spread over, which these models have not.
-  const uint64_t not_here = Logits::bytes(1, info.vocabulary);
+  const uint64_t not_here = uint64_t(info.vocabulary) * sizeof(float);
   EXPECT_EQ(memory.taken() - before + not_here,
             bytes.fixed + running * bytes.per_running + all * bytes.per_sequence);
 }

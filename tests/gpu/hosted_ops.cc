@@ -201,6 +201,11 @@ void HostedOps::peaks(const PeaksArgs& args) {
   run("peaks", {&far.x, &far.tokens}, {&far.out, &far.ids}, [&] { far_->peaks(far); });
 }
 
+void HostedOps::candidates(const CandidatesArgs& args) {
+  CandidatesArgs far = args;
+  run("candidates", {&far.x}, {&far.out}, [&] { far_->candidates(far); });
+}
+
 void HostedOps::join(const JoinArgs& args) {
   JoinArgs far = args;
   run("join", {&far.a, &far.b}, {&far.out}, [&] { far_->join(far); });

@@ -44,6 +44,7 @@ class HostedOps final : public ForwardingOps {
   void attention(const AttentionArgs& args) override;
   void gate_heads(const GateHeadsArgs& args) override;
   void peaks(const PeaksArgs& args) override;
+  void candidates(const CandidatesArgs& args) override;
   void soft_cap(const SoftCapArgs& args) override;
   void join(const JoinArgs& args) override;
   void linears(const LinearsArgs& args) override;

@@ -17,6 +17,7 @@ gpu_tests='*cuda*:*Cuda*'
 # At least one test per kernel, each with few launches: sanitizers are slow. Not RoutedExperts and
 # MlpAndExperts: racecheck does not follow the barrier of the warps that choose.
 sanitized=(NormEqual.GatedRmsNorm NormEqual.RopeTable NormEqual.Join NormEqual.Peaks
+  CandidatesEqual.OfWhatIsNoNumber
   LinearEqual.LinearsEqualEachLinear LinearEqual.ExtremesDoNotSaturate LinearEqual.EmbedIsExact
   ExpertsEqual.ManyExperts AttentionEqual.HostileScores AttentionEqual.EqualScoresAreTheExactMean
   DeltaNetEqual.HostileGates RecordReplay.RecordsMatchTheReference KvCodesEqual.HostileScores

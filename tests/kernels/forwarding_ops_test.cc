@@ -28,6 +28,7 @@ class Backend final : public RefOps {
   int64_t invariant_rows() const override { return 5; }
 
   void peaks(const PeaksArgs&) override { asked.emplace_back("peaks"); }
+  void candidates(const CandidatesArgs&) override { asked.emplace_back("candidates"); }
   void soft_cap(const SoftCapArgs&) override { asked.emplace_back("soft_cap"); }
   void join(const JoinArgs&) override { asked.emplace_back("join"); }
   void add_branch(const AddBranchArgs&) override { asked.emplace_back("add_branch"); }
@@ -75,6 +76,7 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
   ops.run_step({}, {}, [] { FAIL() << "the backend replays"; });
   ops.forget_steps(nullptr);
   ops.peaks({});
+  ops.candidates({});
   ops.soft_cap({});
   ops.join({});
   ops.add_branch({});
@@ -97,9 +99,10 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
   ops.gated_delta_net({});
   ops.gate_heads_linear({});
   EXPECT_THAT(backend.asked,
-              ElementsAre("run_step", "forget_steps", "peaks", "soft_cap", "join", "add_branch",
-                          "linears", "gated_mlp", "experts", "routed_experts", "mlp_and_experts",
-                          "cluster_head", "norm_linears", "gated_delta_net", "gate_heads_linear"));
+              ElementsAre("run_step", "forget_steps", "peaks", "candidates", "soft_cap", "join",
+                          "add_branch", "linears", "gated_mlp", "experts", "routed_experts",
+                          "mlp_and_experts", "cluster_head", "norm_linears", "gated_delta_net",
+                          "gate_heads_linear"));
 }
 
 class Around final : public ForwardingOps {

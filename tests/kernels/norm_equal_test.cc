@@ -1,5 +1,7 @@
-// Norms, activations, peaks, joined rows and the rope table of every backend against the reference.
+// Norms, activations, peaks, candidates, joined rows and the rope table of every backend against
+// the reference.
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "tests/kernels/op_cases.h"
@@ -241,7 +243,66 @@ TEST_P(NormEqual, PeaksOfWhatIsNoNumber) {
   }
 }
 
+class CandidatesEqual : public OpsTest {
+ protected:
+  void expect_equal(const Guarded& x) {
+    const Shape shape{x.view().shape[0], kCandidates, 2};
+    Guarded right(shape, DType::i32), ours(shape, DType::i32);
+    ref().candidates({.x = x, .out = right});
+    ops().candidates({.x = x, .out = ours});
+    for (int64_t i = 0; i < shape.count(); ++i)
+      ASSERT_EQ(ours.i32()[i], right.i32()[i])
+          << "of " << x.view().shape[1] << ", row " << i / (2 * kCandidates) << ", place "
+          << i / 2 % kCandidates;
+  }
+
+  // A row for each of these, which say what lies where.
+  using Values = std::vector<std::function<float(int64_t)>>;
+  void expect_equal(int64_t width, const Values& rows) {
+    const Guarded x({int64_t(rows.size()), width});
+    for (size_t row = 0; row < rows.size(); ++row)
+      for (int64_t i = 0; i < width; ++i) rows_of(x, int64_t(row), 1)[size_t(i)] = rows[row](i);
+    expect_equal(x);
+  }
+};
+
+// Rows of fewer values than there are candidates, and equal values, in and across whatever parts a
+// backend takes a row in.
+TEST_P(CandidatesEqual, OfAnyWidth) {
+  Rng rng(8);
+  for (const int64_t width : {1, 2, 127, 128, 129, 1025, 8191, 8192, 8193, 40001, 248320, 262144})
+    expect_equal(
+        width,
+        {[&](int64_t) { return float(rng.normal()); }, [&](int64_t) { return 0.5f; },
+         [&](int64_t) { return float(rng.integer(-3, 3)); },
+         [&](int64_t) { return float(rng.integer(-100000, 100000)); },
+         [&](int64_t i) { return float(i); }, [&](int64_t i) { return -float(i); },
+         [&](int64_t i) { return i % 2 == 0 ? 0.0f : -0.0f; },
+         [&](int64_t i) { return i < width / 2 ? 1.0f : 1.0f + 0x1p-23f * float(i % 2); },
+         [&](int64_t i) { return i + 100 < width ? -1e-45f : 1e-45f * float(rng.integer(1, 9)); }});
+}
+
+TEST_P(CandidatesEqual, OfWhatIsNoNumber) {
+  Rng rng(9);
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float no_number = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t width : {3, 300, 20000})
+    expect_equal(width, {[&](int64_t) { return -infinity; }, [&](int64_t) { return no_number; },
+                         [&](int64_t i) { return i % 3 == 0 ? no_number : float(rng.normal()); },
+                         [&](int64_t i) { return i % 200 == 7 ? infinity : -infinity; },
+                         [&](int64_t i) { return i % 200 == 1 ? -3.0f : no_number; }});
+}
+
+// More than a backend may take at once.
+TEST_P(CandidatesEqual, OfManyRows) {
+  Rng rng(10);
+  const Guarded x({67, 262144});
+  for (float& value : x.values()) value = float(rng.uniform(-10, 10));
+  expect_equal(x);
+}
+
 SLIP_TEST_BACKENDS(NormEqual);
+SLIP_TEST_BACKENDS(CandidatesEqual);
 
 }  // namespace
 }  // namespace slip

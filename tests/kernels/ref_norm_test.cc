@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include "kernels/ref/ref_ops.h"
@@ -111,6 +114,34 @@ TEST(RefPeaks, TheFirstOfEqualsAndTheLargestOfTheOthers) {
   expect_peak(2, 0, 8, 7);
   expect_peak(3, 0, -INFINITY, -INFINITY);
   expect_peak(4, 1, -3, -INFINITY);
+}
+
+TEST(RefCandidates, FallAndAreFilledUp) {
+  std::vector<float> x = {2, -0.0f, 5, NAN, 0, 5, -INFINITY, 3};
+  std::vector<int32_t> out(size_t(2 * kCandidates));
+  make_ref_ops()->candidates({.x = view_of(x, {1, 8}), .out = view_of(out, {1, kCandidates, 2})});
+  const Candidate expected[] = {{2, 5}, {5, 5}, {7, 3},         {0, 2},
+                                {1, 0}, {4, 0}, {3, -INFINITY}, {6, -INFINITY}};
+  for (size_t i = 0; i < size_t(kCandidates); ++i) {
+    const Candidate right = i < 8 ? expected[i] : Candidate{-1, -INFINITY};
+    EXPECT_EQ(out[2 * i], right.id) << i;
+    EXPECT_EQ(std::bit_cast<float>(out[2 * i + 1]), right.value) << i;
+  }
+}
+
+// What they have to be: the beginning of a row that is sorted.
+TEST(RefCandidates, AreTheBeginningOfASortedRow) {
+  std::vector<float> x(1000);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = float(i * 7919 % 131);
+  std::vector<int32_t> ids(x.size()), out(size_t(2 * kCandidates));
+  std::iota(ids.begin(), ids.end(), 0);
+  std::ranges::stable_sort(ids, std::greater<>(), [&](int32_t id) { return x[size_t(id)]; });
+  make_ref_ops()->candidates(
+      {.x = view_of(x, {1, 1000}), .out = view_of(out, {1, kCandidates, 2})});
+  for (size_t i = 0; i < size_t(kCandidates); ++i) {
+    EXPECT_EQ(out[2 * i], ids[i]) << i;
+    EXPECT_EQ(std::bit_cast<float>(out[2 * i + 1]), x[size_t(ids[i])]) << i;
+  }
 }
 
 // One hidden value and experts that multiply: expert e gives silu(x) * x * (e + 1).

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/candidates.h"
 #include "kernels/cuda/cuda_ops_impl.h"
 #include "kernels/cuda/device_code.h"
 #include "kernels/cuda/linear.h"
@@ -57,7 +58,7 @@ size_t CudaOps::scratch_bytes(const StepLimits& limits) const {
       part_sums_bytes(few_rows, limits.widest_input, tile_count(limits.hidden));
   return std::max({experts_scratch_bytes(limits), attention_scratch_bytes(limits),
                    rounded_rows_bytes(limits.rows, limits.widest_input), few_rows_bytes,
-                   peaks_scratch_bytes()});
+                   peaks_scratch_bytes(), candidates_scratch_bytes()});
 }
 
 void CudaOps::reserve(const StepLimits& limits) {

@@ -59,6 +59,7 @@ class CudaOps : public Ops {
   void join(const JoinArgs& args) override;
   void soft_cap(const SoftCapArgs& args) override;
   void peaks(const PeaksArgs& args) override;
+  void candidates(const CandidatesArgs& args) override;
   void route(const RouteArgs& args) override;
   void experts(const ExpertsArgs& args) override;
   void routed_experts(const RoutedExpertsArgs& args) override;
