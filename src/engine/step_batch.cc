@@ -35,6 +35,7 @@ void StepBatch::run() {
   View hidden = buffers_.hidden.view();
   if (!hidden.empty()) hidden = hidden.first(rows());
   engine_.model().forward({.ids = buffers_.ids.view.first(rows()),
+                           .host_ids = ids_,
                            .spans = spans_,
                            .outputs = outputs_,
                            .logits = buffers_.logits.view(outputs()),

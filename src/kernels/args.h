@@ -32,9 +32,9 @@ struct Span {
 
 // out[r] = factor * table[ids[r]]
 struct EmbedArgs {
-  View ids;             // i32 [rows]
-  const Weight& table;  // [vocabulary, hidden]; where it is not packed, it lies in host memory
-  View out;             // [rows, hidden]
+  View ids;      // i32 [rows]; empty: the table's first rows, in order
+  Weight table;  // [vocabulary, hidden]; may be plain floats, which lie where all views do
+  View out;      // [rows, hidden]
   float factor = 1;
 };
 

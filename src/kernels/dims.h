@@ -147,9 +147,11 @@ class Dims {
 
 inline Dims check_shapes(const EmbedArgs& args) {
   Dims dims("embed");
-  dims.match("ids", args.ids.shape, {"rows"});
+  if (!args.ids.empty()) dims.match("ids", args.ids.shape, {"rows"});
   dims.match("table", args.table, "vocabulary", "hidden");
   dims.match("out", args.out.shape, {"rows", "hidden"});
+  dims.require(!args.ids.empty() || dims["rows"] <= dims["vocabulary"], "the first ", dims["rows"],
+               " rows of a table of ", dims["vocabulary"]);
   return dims;
 }
 

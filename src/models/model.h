@@ -30,10 +30,11 @@ struct ModelInfo {
 
 // One forward pass over rows of one or several sequences.
 struct Step {
-  View ids;                          // i32 [rows]
-  std::span<const Span> spans;       // cover all rows, in order
-  std::span<const int64_t> outputs;  // rows whose logits are wanted, one after the other
-  View logits;                       // [outputs, vocabulary]
+  View ids;                           // i32 [rows]
+  std::span<const int32_t> host_ids;  // the same, for what is looked up before the step begins
+  std::span<const Span> spans;        // cover all rows, in order
+  std::span<const int64_t> outputs;   // rows whose logits are wanted, one after the other
+  View logits;                        // [outputs, vocabulary]
   // [rows, hidden] after the final norm; may be empty. Rows without logits may be left out, unless
   // what drafts must be shown every position.
   View hidden;

@@ -2,6 +2,7 @@
 // gigabytes of a mapped file cost the pages that are touched.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "tensor/buffer.h"
@@ -10,9 +11,13 @@
 namespace slip {
 
 struct RowTable {
-  Weight
-      weight;  // plain, in host memory: the source's own bytes, which must outlive it, or `owned`
+  // Plain, in host memory: the source's own bytes, which must outlive it, or `owned`.
+  Weight weight;
   Buffer owned;
+  Buffer gathered;  // rows on their way to another memory, as many as fit
+
+  // Rows `ids` as they lie in the table, one after the other. Allocates nothing.
+  void upload(std::span<const int32_t> ids, Memory& memory, std::byte* to) const;
 };
 
 // Whether rows can be looked up in such a matrix, or why not.

@@ -123,7 +123,9 @@ void HostedOps::run(const char* op, const Views& read, const Views& written,
 
 void HostedOps::embed(const EmbedArgs& args) {
   EmbedArgs far = args;
-  run("embed", {&far.ids}, {&far.out}, [&] { far_->embed(far); });
+  View packed;  // is there already
+  run("embed", {&far.ids, far.table.packed ? &packed : &far.table.values}, {&far.out},
+      [&] { far_->embed(far); });
 }
 
 void HostedOps::rms_norm(const RmsNormArgs& args) {

@@ -88,17 +88,21 @@ TEST_P(OptionsEqual, SoftCap) {
 
 TEST_P(OptionsEqual, EmbeddingTimesAFactor) {
   Rng rng(4);
-  for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16}) {
-    const TestWeight table = make_weight(ops(), {format, 37, 33, 0}, Fill::random, rng);
-    Guarded ids({5}, DType::i32);
-    for (int64_t i = 0; i < 5; ++i) ids.i32()[i] = int32_t((i * 17 + 36) % 37);
-    Guarded right({5, 33}), packed({5, 33}), plain({5, 33});
-    ref().embed({.ids = ids, .table = table.plain, .out = right, .factor = 7.25f});
-    ops().embed({.ids = ids, .table = table.packed, .out = packed, .factor = 7.25f});
-    ops().embed({.ids = ids, .table = table.plain, .out = plain, .factor = 7.25f});
-    expect_same_bits(packed.values(), right.values(), "embedding");
-    expect_same_bits(plain.values(), right.values(), "embedding in host memory");
-  }
+  for (const int64_t width : {1, 33, 1024, 1025, 2560})
+    for (const WeightFormat format : {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16}) {
+      const TestWeight table = make_weight(ops(), {format, 37, width, 0}, Fill::random, rng);
+      Guarded chosen({5}, DType::i32);
+      for (int64_t i = 0; i < 5; ++i) chosen.i32()[i] = int32_t((i * 17 + 36) % 37);
+      for (const View& ids : {chosen.view(), View{}}) {  // without any: the first rows
+        const std::string what = cat(ids.empty() ? "first rows" : "rows", " of ", width);
+        Guarded right({5, width}), packed({5, width}), plain({5, width});
+        ref().embed({.ids = ids, .table = table.plain, .out = right, .factor = 7.25f});
+        ops().embed({.ids = ids, .table = table.packed, .out = packed, .factor = 7.25f});
+        ops().embed({.ids = ids, .table = table.plain, .out = plain, .factor = 7.25f});
+        expect_same_bits(packed.values(), right.values(), what);
+        expect_same_bits(plain.values(), right.values(), what + ", not packed");
+      }
+    }
 }
 
 TEST_P(OptionsEqual, RouteWithScales) {

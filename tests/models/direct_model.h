@@ -57,9 +57,13 @@ class DirectModel {
     const View ids_view{reinterpret_cast<std::byte*>(ids.data()), DType::i32, {rows}};
     const View logits_view{
         reinterpret_cast<std::byte*>(logits.data()), DType::f32, {rows, vocabulary()}};
-    model_->forward(
-        {.ids = ids_view, .spans = spans, .outputs = outputs, .logits = logits_view, .hidden = {}},
-        *cache_);
+    model_->forward({.ids = ids_view,
+                     .host_ids = ids,
+                     .spans = spans,
+                     .outputs = outputs,
+                     .logits = logits_view,
+                     .hidden = {}},
+                    *cache_);
     return logits;
   }
 

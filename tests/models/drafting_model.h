@@ -44,6 +44,7 @@ class DraftingModel {
     for_each_chunk(int64_t(ids.size()), [&](int64_t first, int64_t count) {
       const Span span = cache_->extend(sequence, count, Cache::Rows::certain).value();
       model_->forward({.ids = ids_view(ids, first, count),
+                       .host_ids = ids.subspan(size_t(first), size_t(count)),
                        .spans = {&span, 1},
                        .outputs = all(count),
                        .logits = append(rows.logits.values, count, info.vocabulary),

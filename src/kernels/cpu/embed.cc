@@ -8,7 +8,7 @@ void CpuOps::embed(const EmbedArgs& args) {
   const int64_t rows = args.out.shape[0], hidden = args.out.shape[1];
   for_rows(rows, rows * hidden, [&](int64_t row) {
     float* out = args.out.f32() + row * hidden;
-    const int32_t id = args.ids.i32()[row];
+    const int64_t id = args.ids.empty() ? row : args.ids.i32()[row];
     if (args.table.packed) {
       cpu_unpack_row(args.table, id, out);
     } else {

@@ -2,7 +2,6 @@
 // that has its name in ref/.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include "kernels/cuda/device/weight_tiles.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/experts.h"
-#include "kernels/cuda/host_gather.h"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/packed_weight.h"
 #include "kernels/cuda/step_graphs.h"
@@ -87,7 +85,6 @@ class CudaOps : public Ops {
   static constexpr int64_t kCounters = 4096;
   uint32_t* counters() { return reinterpret_cast<uint32_t*>(counters_.data()); }
 
-  void embed_from_host(const EmbedArgs& args);
   // `rounded`: where what is normed goes as projections take it (linear.h); null: nowhere.
   void norm_and_round(const RmsNormArgs& args, std::byte* rounded);
   // Scratch of a linear layer of few rows, which takes its input.parts from it: where its rows may
@@ -113,8 +110,6 @@ class CudaOps : public Ops {
   ExpertTables expert_tables_;
   const std::byte* last_delta_states_ = nullptr;  // of gated_delta_net()
   ClusterTables cluster_tables_;
-  std::map<std::pair<const std::byte*, int64_t>, HostGather>
-      host_gathers_;  // by table and, where steps are recorded, rows
 };
 
 }  // namespace slip

@@ -6,16 +6,24 @@ namespace slip {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kPerThread = 4;  // values, all asked for at once
+constexpr int kPerBlock = kThreads * kPerThread;
 
-// grid.x: rows
-__global__ void embed_kernel(DeviceWeight table, bool slabs, const int32_t* ids, float factor,
-                             float* out) {
+// Block (row, part of its values). row_bytes: from one row of floats to the next.
+__global__ void embed_kernel(DeviceWeight table, bool slabs, int64_t row_bytes, const int32_t* ids,
+                             float factor, float* out) {
   wait_for_inputs();
   const int64_t row = blockIdx.x;
   const int64_t id = ids ? ids[row] : row;
-  for (int64_t i = threadIdx.x; i < table.in; i += kThreads)
-    out[row * table.in + i] =
-        factor * (slabs ? slab_value(table, id, i) : float_value(table, id, i));
+  const int64_t first = blockIdx.y * int64_t{kPerBlock} + threadIdx.x;
+#pragma unroll
+  for (int part = 0; part < kPerThread; ++part) {
+    const int64_t i = first + part * kThreads;
+    if (i < table.in)
+      out[row * table.in + i] =
+          factor * (slabs ? slab_value(table, id, i)
+                          : float_value(table.values + id * row_bytes, table.format, i));
+  }
 }
 
 }  // namespace
@@ -23,19 +31,14 @@ __global__ void embed_kernel(DeviceWeight table, bool slabs, const int32_t* ids,
 void CudaOps::embed(const EmbedArgs& args) {
   const Dims dims = check_shapes(args);
   if (dims["rows"] == 0) return;
-  if (!args.table.packed) return embed_from_host(args);
-  launch(launcher_, unsigned(dims["rows"]), kThreads, 0, embed_kernel, device_weight(args.table),
-         in_slabs(args.table.info.format), args.ids.i32(), args.factor, args.out.f32());
-}
-
-void CudaOps::embed_from_host(const EmbedArgs& args) {
   const WeightInfo& info = args.table.info;
-  check(!in_slabs(info.format), "embed: a table in host memory has 16 or 32 bits");
-  const int64_t rows = args.ids.shape[0];
-  HostGather& gather = host_gathers_[{args.table.values.data, records(rows) ? rows : 0}];
-  const std::byte* values = gather.fetch(launcher_.stream, args.table, args.ids.i32(), rows);
-  const DeviceWeight fetched{values, nullptr, rows, info.in, 0, info.format};
-  launch(launcher_, unsigned(rows), kThreads, 0, embed_kernel, fetched, false, nullptr, args.factor,
+  const bool slabs = in_slabs(info.format);
+  check(args.table.packed || !slabs, "embed: a table that is not packed has 16 or 32 bits");
+  const size_t row_bytes =
+      args.table.packed ? padded_row_bytes(info) : args.table.values.bytes() / size_t(info.out);
+  const dim3 grid(unsigned(dims["rows"]), unsigned((info.in + kPerBlock - 1) / kPerBlock));
+  launch(launcher_, grid, kThreads, 0, embed_kernel, device_weight(args.table), slabs,
+         int64_t(row_bytes), args.ids.empty() ? nullptr : args.ids.i32(), args.factor,
          args.out.f32());
 }
 

@@ -31,13 +31,17 @@ __device__ inline float slab_value(const DeviceWeight& table, int64_t output, in
          scales[output / kFp8Block * slabs + slab];
 }
 
+// Of a row of floats.
+__device__ inline float float_value(const std::byte* row, WeightFormat format, int64_t input) {
+  if (format == WeightFormat::f32) return reinterpret_cast<const float*>(row)[input];
+  const uint16_t bits = reinterpret_cast<const uint16_t*>(row)[input];
+  return format == WeightFormat::bf16 ? bf16_value(bits) : __half2float(__ushort_as_half(bits));
+}
+
 __device__ inline float float_value(const DeviceWeight& table, int64_t output, int64_t input) {
   const int64_t size = table.format == WeightFormat::f32 ? 4 : 2;
   const std::byte* row = table.values + output * ((table.in * size + 15) / 16 * 16);
-  if (table.format == WeightFormat::f32) return reinterpret_cast<const float*>(row)[input];
-  const uint16_t bits = reinterpret_cast<const uint16_t*>(row)[input];
-  return table.format == WeightFormat::bf16 ? bf16_value(bits)
-                                            : __half2float(__ushort_as_half(bits));
+  return float_value(row, table.format, input);
 }
 
 }  // namespace slip

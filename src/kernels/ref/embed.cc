@@ -10,7 +10,7 @@ void RefOps::embed(const EmbedArgs& args) {
   const int64_t rows = dims["rows"], hidden = dims["hidden"];
   std::vector<double> values(size_t(hidden), 0.0);
   for (int64_t r = 0; r < rows; ++r) {
-    const int32_t id = args.ids.i32()[r];
+    const int64_t id = args.ids.empty() ? r : args.ids.i32()[r];
     dims.require(id >= 0 && id < dims["vocabulary"], "id ", id, " of ", dims["vocabulary"]);
     decode_row(args.table, id, values);
     for (int64_t i = 0; i < hidden; ++i)

@@ -24,7 +24,7 @@ struct Activations {
 
   // Per-layer embeddings
   Tensor per_layer;          // [rows, layers * ple_width]
-  Tensor per_layer_context;  // [rows, layers * ple_width]
+  Tensor per_layer_context;  // [rows, layers * ple_width]; before that, rows of the table
   Tensor per_layer_gate;     // [rows, ple_width]
 };
 

@@ -141,6 +141,17 @@ void use_per_layer_input(const PerLayerInput& input, size_t index, const Pass& p
   pass.ops.linear({.x = gate, .weight = input.projection, .out = pass.of(pass.act.branch)});
 }
 
+// Whether the backend reads the table of per-layer embeddings where it lies.
+bool reads_table(const Pass& pass) { return pass.ops.memory().on_host(); }
+
+// Otherwise the step's rows of it wait where the context will be: no format takes more room than
+// that, and they have been read before it is written.
+Weight fetched_rows(const PerLayerEmbedding& weights, const Pass& pass) {
+  WeightInfo info = weights.table.weight.info;
+  info.out = pass.rows;
+  return plain_weight(info, pass.of(pass.act.per_layer_context).data);
+}
+
 void run_layer(const Layer& layer, size_t index, const Pass& pass) {
   const RmsNormArgs norm{.x = pass.of(pass.act.residual),
                          .scale = layer.input_scale,
@@ -166,11 +177,20 @@ void prepare_rotation(const Pass& pass) {
                          .spans = pass.spans});
 }
 
+void fetch_per_layer(const PerLayerEmbedding& weights, std::span<const int32_t> ids,
+                     const Pass& pass) {
+  check(int64_t(ids.size()) == pass.rows, "a step of ", pass.rows, " rows with ", ids.size(),
+        " ids on the host");
+  if (!reads_table(pass))
+    weights.table.upload(ids, pass.ops.memory(), fetched_rows(weights, pass).values.data);
+}
+
 void embed_per_layer(const PerLayerEmbedding& weights, const View& ids, const Pass& pass) {
   const Config& config = pass.config;
   const View tokens = pass.of(pass.act.per_layer), context = pass.of(pass.act.per_layer_context);
-  pass.ops.embed({.ids = ids,
-                  .table = weights.table.weight,
+  const bool in_place = reads_table(pass);
+  pass.ops.embed({.ids = in_place ? ids : View{},
+                  .table = in_place ? weights.table.weight : fetched_rows(weights, pass),
                   .out = tokens,
                   .factor = std::sqrt(float(config.ple_width))});
   pass.ops.linear({.x = pass.of(pass.act.residual), .weight = weights.projection, .out = context});

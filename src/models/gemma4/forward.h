@@ -24,6 +24,11 @@ struct Pass {
 // cos and sin for the positions of this pass.
 void prepare_rotation(const Pass& pass);
 
+// Before the pass: what it will look up in a table that the backend cannot read itself. Tokens are
+// known to the host, so that a pass which may be replayed needs to ask for nothing.
+void fetch_per_layer(const PerLayerEmbedding& weights, std::span<const int32_t> ids,
+                     const Pass& pass);
+
 // What every layer will add of its own: from the tokens, and from the embeddings in the residual.
 void embed_per_layer(const PerLayerEmbedding& weights, const View& ids, const Pass& pass);
 

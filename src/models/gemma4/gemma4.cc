@@ -55,8 +55,9 @@ Result<std::unique_ptr<Gemma4>> Gemma4::load(const LoadOptions& load, Ops& ops, 
 }
 
 void Gemma4::forward(const Step& step, Cache& cache) {
+  const Pass pass{config_, ops_, cache, activations_, step.spans, 0, step.ids.shape[0]};
+  if (weights_.per_layer) fetch_per_layer(*weights_.per_layer, step.host_ids, pass);
   run_pass(pass_owner(), step, [&] {
-    const Pass pass{config_, ops_, cache, activations_, step.spans, 0, step.ids.shape[0]};
     prepare_rotation(pass);
     ops_.embed({.ids = step.ids,
                 .table = weights_.embedding,
