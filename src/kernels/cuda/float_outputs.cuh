@@ -1,5 +1,5 @@
-// Linear layers of few rows with weights in plain rows: a block takes two outputs of one row at a
-// time, so that they share the inputs.
+// Linear layers of few rows with weights in plain rows: a block takes two outputs at a time, so that
+// they share the inputs.
 //
 // A row is cut into slabs of 128, four values of which a lane has, and the slabs are dealt to
 // kFloatParts parts. Each part is summed by itself, then all in order: a block of 16 warps has one
@@ -19,6 +19,14 @@ inline constexpr int kFloatSlab = kWarp * kQuad;
 
 // What warps have of a row's outputs, in shared memory.
 using FloatPartials = float[kFloatParts][kFloatOutputs];
+
+// sum + w x, in order.
+__device__ __forceinline__ float float_products(float4 w, float4 x, float sum) {
+  sum = __fmaf_rn(w.x, x.x, sum);
+  sum = __fmaf_rn(w.y, x.y, sum);
+  sum = __fmaf_rn(w.z, x.z, sum);
+  return __fmaf_rn(w.w, x.w, sum);
+}
 
 // Two outputs, kSlabs slabs of a warp at a time.
 template <class Row, int kWarps, int kSlabs>
@@ -69,12 +77,8 @@ class FloatPair {
     for (int i = 0; i < kSlabs; ++i)
 #pragma unroll
       for (int o = 0; o < kFloatOutputs; ++o) {
-        const float4 w = Row::widen(loaded_[i][o]);
         float& sum = sums.of[i % kParts][o];
-        sum = __fmaf_rn(w.x, x[i].x, sum);
-        sum = __fmaf_rn(w.y, x[i].y, sum);
-        sum = __fmaf_rn(w.z, x[i].z, sum);
-        sum = __fmaf_rn(w.w, x[i].w, sum);
+        sum = float_products(Row::widen(loaded_[i][o]), x[i], sum);
       }
   }
 

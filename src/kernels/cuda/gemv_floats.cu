@@ -6,34 +6,96 @@ namespace slip {
 namespace {
 
 constexpr int kMostFloatNormSlabs = 4;
+constexpr int kNarrowSlabs = 2;  // not more than there are parts
 
-// A block per row and pair of outputs.
-template <class Row, bool kQuads>
+constexpr int kSharingRows = 4;  // rows that read a weight once
+
+// A block per pair of outputs and kRows rows.
+template <class Row, bool kQuads, int kRows>
 __global__ void __launch_bounds__(kFloatThreads)
     floats_kernel(const __grid_constant__ LinearInput input,
                   const __grid_constant__ LinearJobs jobs, bool add) {
   let_next_begin();
   constexpr int kSlabs = 4;
-  __shared__ FloatPartials partials;
+  __shared__ FloatPartials partials[kRows];
   using Pair = FloatPair<Row, kFloatWarps, kSlabs>;
   Pair pair(jobs, int(blockIdx.x), int(input.in));
-  typename Pair::Sums sums;
+  typename Pair::Sums sums[kRows];
+  const int64_t first = int64_t(blockIdx.y) * kRows;
+  const int rows = int(min(int64_t(kRows), input.rows - first));
   wait_for_inputs();
-  const float* x = input.x + blockIdx.y * input.in;
+  const float* x = input.x + first * input.in;
 #pragma unroll 1
   for (int begin = 0;;) {
-    float4 quads[kSlabs];
 #pragma unroll
-    for (int i = 0; i < kSlabs; ++i)
-      quads[i] = load_quad<kQuads>(x, pair.column(begin, i), input.in);
-    pair.add(quads, sums);
+    for (int row = 0; row < kRows; ++row) {
+      if (row >= rows) break;
+      float4 quads[kSlabs];
+#pragma unroll
+      for (int i = 0; i < kSlabs; ++i)
+        quads[i] = load_quad<kQuads>(x + row * input.in, pair.column(begin, i), input.in);
+      pair.add(quads, sums[row]);
+    }
     begin += pair.kStride;
     if (begin * kFloatSlab >= input.in) break;
     pair.ask(begin);
   }
-  pair.put(sums, partials);
+#pragma unroll
+  for (int row = 0; row < kRows; ++row)
+    if (row < rows) pair.put(sums[row], partials[row]);
   __syncthreads();
-  pair.finish(partials, int(threadIdx.x), blockIdx.y, add);
+  const int row = int(threadIdx.x) / kWarp;
+  if (row < rows) pair.finish(partials[row], int(threadIdx.x) % kWarp, first + row, add);
+}
+
+// Rows so narrow that a warp has all of a pair's weights, a part each slab: the bits are the same,
+// since parts of nothing add nothing. A warp per pair, and kSharingRows rows a block.
+template <class Row, bool kQuads>
+__global__ void __launch_bounds__(kFloatThreads)
+    narrow_floats_kernel(const __grid_constant__ LinearInput input,
+                         const __grid_constant__ LinearJobs jobs, bool add) {
+  let_next_begin();
+  const int pair = int(blockIdx.x) * kFloatWarps + int(threadIdx.x) / kWarp;
+  const int lane = int(threadIdx.x) % kWarp, in = int(input.in);
+  if (pair >= jobs.units) return;
+  int which = 0;
+#pragma unroll 1
+  while (pair >= jobs.list[which].end) ++which;
+  const LinearJob& job = jobs.list[which];
+  const int64_t output = int64_t(pair - (which == 0 ? 0 : jobs.list[which - 1].end)) * kFloatOutputs;
+  typename Row::Quad loaded[kFloatOutputs][kNarrowSlabs];
+#pragma unroll
+  for (int o = 0; o < kFloatOutputs; ++o) {
+    const int64_t from = min(output + o, job.weight.out - 1);  // one past the last is not written
+    const std::byte* row = job.weight.values + from * float_row_bytes<Row>(in);
+#pragma unroll
+    for (int i = 0; i < kNarrowSlabs; ++i) {
+      const int at = i * kFloatSlab + lane * kQuad;
+      loaded[o][i] = at < in ? Row::load(row + at * (sizeof(typename Row::Quad) / kQuad))
+                             : typename Row::Quad{};
+    }
+  }
+  const int64_t first = int64_t(blockIdx.y) * kSharingRows;
+  const int rows = int(min(int64_t(kSharingRows), input.rows - first));
+  wait_for_inputs();
+#pragma unroll
+  for (int row = 0; row < kSharingRows; ++row) {
+    if (row >= rows) break;
+    const float* x = input.x + (first + row) * in;
+    float sums[kFloatOutputs] = {};
+#pragma unroll
+    for (int i = 0; i < kNarrowSlabs; ++i) {
+      const float4 quad = load_quad<kQuads>(x, i * kFloatSlab + lane * kQuad, in);
+#pragma unroll
+      for (int o = 0; o < kFloatOutputs; ++o)
+        sums[o] += warp_sum(float_products(Row::widen(loaded[o][i]), quad, 0.0f));
+    }
+    if (lane < kFloatOutputs && output + lane < job.weight.out) {
+      float* out = job.out + (first + row) * job.weight.out + output + lane;
+      const float sum = lane == 0 ? sums[0] : sums[1];
+      *out = add ? *out + sum : sum;
+    }
+  }
 }
 
 // The same of rows that are to be normed.
@@ -59,9 +121,21 @@ __global__ void __launch_bounds__(kFloatThreads)
 template <class Row>
 void launch_floats_of(const Launcher& launcher, const LinearInput& input, const LinearJobs& floats,
                       bool add) {
-  const auto kernel = input.quads ? floats_kernel<Row, true> : floats_kernel<Row, false>;
-  launch(launcher, dim3(unsigned(floats.units), unsigned(input.rows)), kFloatThreads, 0, kernel,
-         input, floats, add);
+  const auto sharing = unsigned((input.rows + kSharingRows - 1) / kSharingRows);
+  const auto units = unsigned(floats.units);
+  if (input.in <= kNarrowSlabs * kFloatSlab) {
+    const auto kernel =
+        input.quads ? narrow_floats_kernel<Row, true> : narrow_floats_kernel<Row, false>;
+    launch(launcher, dim3((units + kFloatWarps - 1) / kFloatWarps, sharing), kFloatThreads, 0,
+           kernel, input, floats, add);
+  } else if (input.rows == 1) {
+    const auto kernel = input.quads ? floats_kernel<Row, true, 1> : floats_kernel<Row, false, 1>;
+    launch(launcher, units, kFloatThreads, 0, kernel, input, floats, add);
+  } else {
+    const auto kernel = input.quads ? floats_kernel<Row, true, kSharingRows>
+                                    : floats_kernel<Row, false, kSharingRows>;
+    launch(launcher, dim3(units, sharing), kFloatThreads, 0, kernel, input, floats, add);
+  }
 }
 
 LinearJobs of_format(const LinearJobs& jobs, WeightFormat format) {
