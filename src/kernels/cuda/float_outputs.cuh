@@ -1,5 +1,5 @@
-// Linear layers of few rows with weights in plain rows: a block takes two outputs at a time, so that
-// they share the inputs.
+// Linear layers of few rows with weights in plain rows: a block takes two outputs at a time, so
+// that they share the inputs.
 //
 // A row is cut into slabs of 128, four values of which a lane has, and the slabs are dealt to
 // kFloatParts parts. Each part is summed by itself, then all in order: a block of 16 warps has one

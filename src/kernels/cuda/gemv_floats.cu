@@ -62,7 +62,8 @@ __global__ void __launch_bounds__(kFloatThreads)
 #pragma unroll 1
   while (pair >= jobs.list[which].end) ++which;
   const LinearJob& job = jobs.list[which];
-  const int64_t output = int64_t(pair - (which == 0 ? 0 : jobs.list[which - 1].end)) * kFloatOutputs;
+  const int64_t output =
+      int64_t(pair - (which == 0 ? 0 : jobs.list[which - 1].end)) * kFloatOutputs;
   typename Row::Quad loaded[kFloatOutputs][kNarrowSlabs];
 #pragma unroll
   for (int o = 0; o < kFloatOutputs; ++o) {
