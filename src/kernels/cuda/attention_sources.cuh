@@ -26,8 +26,7 @@ __device__ __forceinline__ int warp_id() { return int(threadIdx.x) / kWarp; }
 
 // Of a normal float; exact for powers of two.
 __device__ __forceinline__ float reciprocal(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  const float y = reciprocal_fast(x);
   return __fmaf_rn(__fmaf_rn(-x, y, 1.0f), y, y);
 }
 
@@ -48,13 +47,6 @@ __device__ __forceinline__ void load_words(const void* p, uint32_t* words) {
   } else {
     words[0] = __ldg(static_cast<const uint32_t*>(p));
   }
-}
-
-// Two floats as f16, the largest finite ones if they are beyond.
-__device__ __forceinline__ uint32_t saturated_halves(float low, float high) {
-  uint32_t halves;
-  asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(high), "f"(low));
-  return halves;
 }
 
 // Elements of rows: how many words a few of them take, and pair u of them as f16.

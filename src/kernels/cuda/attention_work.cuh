@@ -89,12 +89,6 @@ struct OperandUnits {
   __device__ __forceinline__ int at(int i) const { return 4 * i + (i % 2 == 0 ? even : odd); }
 };
 
-__device__ __forceinline__ float exp2_fast(float x) {  // 2 ulp
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 __device__ __forceinline__ float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
   return fmaxf(x, __shfl_xor_sync(~0u, x, 2));

@@ -80,7 +80,7 @@ struct ChosenExperts {
       __syncthreads();
     } else if (warp < rows) {
       __syncwarp();
-      asm volatile("bar.sync 1, %0;" ::"r"(rows * kWarp) : "memory");  // those that choose
+      sync_first_threads(rows * kWarp);  // those that choose
       if (warp > 0) return;
       if (leave) let_next_begin();
       sort_in_warp(lane < all ? ids[lane] : -1, all, step.top_k);

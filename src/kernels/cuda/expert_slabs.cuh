@@ -5,7 +5,7 @@
 // does not matter to a row which warp took which slab, or which kernel it was.
 #pragma once
 
-#include "kernels/cuda/async_copy.cuh"
+#include "kernels/cuda/device/instructions.cuh"
 #include "kernels/cuda/experts.h"
 #include "kernels/cuda/quads.cuh"
 #include "kernels/cuda/slab_formats.cuh"

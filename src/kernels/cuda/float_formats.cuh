@@ -6,13 +6,6 @@
 
 namespace slip {
 
-// Half of what load_stream() loads.
-__device__ __forceinline__ uint2 load_stream_half(const void* p) {
-  uint2 v;
-  asm volatile("ld.global.cs.nc.L2::256B.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
-  return v;
-}
-
 template <class Widen>
 __device__ __forceinline__ float4 widen_pairs(uint2 pairs, Widen widen) {
   return make_float4(widen(uint16_t(pairs.x & 0xffff)), widen(uint16_t(pairs.x >> 16)),

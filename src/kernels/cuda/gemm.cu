@@ -1,6 +1,6 @@
 // Linear layers of many rows with weights in slabs: a block has 128 outputs x 64 rows, a warp 32
 // outputs x all rows. Inputs are rounded beforehand, once for all outputs.
-#include "kernels/cuda/async_copy.cuh"
+#include "kernels/cuda/device/instructions.cuh"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/quads.cuh"
 #include "kernels/cuda/slab_formats.cuh"
@@ -185,7 +185,7 @@ template <class Format, int kStepsPerScale>
 __global__ void __launch_bounds__(kThreads, 2)
     many_rows_kernel(const __grid_constant__ ManyRows work) {
   using Shared = Stage<Format, kStepsPerScale>;
-  extern __shared__ __align__(16) std::byte shared[];
+  std::byte* const shared = launch_memory();
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
   const int first_tile = int(blockIdx.y) * kBlockTiles;
   const int tiles = int((work.weight.out + kTileOut - 1) / kTileOut);

@@ -83,14 +83,6 @@ struct IntegerLanes {
   }
 };
 
-__device__ __forceinline__ void mma_bytes(int (&sums)[4], uint32_t a0, uint32_t a1, uint32_t a2,
-                                          uint32_t a3, uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
 // Those of a lane's outputs, l / 4 and l / 4 + 8; the second for sums of 16 times the codes.
 __device__ __forceinline__ float2 int4_scales(float2 scales) {
   return make_float2(scales.x, scales.y * (1.0f / 16));

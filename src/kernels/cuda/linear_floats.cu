@@ -6,7 +6,7 @@
 // as small as it takes to occupy the device, and the warps of a block share a tile's inputs.
 #include <algorithm>
 
-#include "kernels/cuda/async_copy.cuh"
+#include "kernels/cuda/device/instructions.cuh"
 #include "kernels/cuda/device/mma.cuh"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/quads.cuh"
@@ -91,16 +91,6 @@ struct F16Slices : Slices<2> {
   }
 };
 
-// Volatile: left to itself, the compiler makes one long chain of these.
-__device__ __forceinline__ void mma_bf16(Sums& sums, const WeightFragment& w, uint32_t inputs01,
-                                         uint32_t inputs23) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(sums.v[0]), "+f"(sums.v[1]), "+f"(sums.v[2]), "+f"(sums.v[3])
-      : "r"(w.r[0]), "r"(w.r[1]), "r"(w.r[2]), "r"(w.r[3]), "r"(inputs01), "r"(inputs23));
-}
-
 // A block's outputs and rows, and how many warps share each and the inputs.
 template <int kOutputs_, int kRows_, int kOutputWarps_, int kRowWarps_>
 struct Tiling {
@@ -122,14 +112,6 @@ struct Stage {
   static constexpr int kStages = std::min(kMostShared / kBytes, kMostStages);
   static_assert(kStages >= 2);
 };
-
-// Without copy_16_async()'s request for 256 bytes, which is for streams.
-__device__ __forceinline__ void copy_piece_async(void* shared, const void* global) {
-  asm volatile(
-      "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(uint32_t(__cvta_generic_to_shared(shared))),
-      "l"(global)
-      : "memory");
-}
 
 // Brings inputs [k, k + kDepth) of up to kRows rows. Past the ends of rows there are zeros; rows
 // that do not exist keep what was there, since no sum that is used depends on them.
@@ -237,7 +219,7 @@ __global__ void __launch_bounds__(kThreads)
     floats_many_rows_kernel(LinearInput input, DeviceWeight weight, float* out, bool add) {
   using Shared = Stage<Format, Tile>;
   constexpr int kStages = Shared::kStages;
-  extern __shared__ __align__(16) std::byte shared[];
+  std::byte* const shared = launch_memory();
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
   const int tile_warp = warp % (Tile::kOutputWarps * Tile::kRowWarps);
   const int slice_warp = warp / (Tile::kOutputWarps * Tile::kRowWarps);

@@ -37,16 +37,4 @@ __device__ __forceinline__ void store_quad(float* row, int64_t i, int64_t dim, f
   }
 }
 
-// Asks for the line at `p` to be brought closer. Nothing is read, so it may come before
-// wait_for_inputs().
-__device__ __forceinline__ void prefetch_line(const void* p) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
-}
-
-// Brings the line at `p`, which is not written any more, to the first-level cache. Nobody waits.
-__device__ __forceinline__ void bring_line(const void* p) {
-  [[maybe_unused]] uint32_t unused;
-  asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(unused) : "l"(p));
-}
-
 }  // namespace slip

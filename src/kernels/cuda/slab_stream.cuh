@@ -3,7 +3,7 @@
 // them before the input is there.
 #pragma once
 
-#include "kernels/cuda/async_copy.cuh"
+#include "kernels/cuda/device/instructions.cuh"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/slab_formats.cuh"
 

@@ -53,15 +53,6 @@ __device__ __forceinline__ Bf16Words load_bf16(const WeightTile& tile, int slab)
   return words;
 }
 
-__device__ __forceinline__ void mma_bf16(Sums& sums, uint32_t a0, uint32_t a1, uint32_t a2,
-                                         uint32_t a3, uint32_t b0, uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(sums.v[0]), "+f"(sums.v[1]), "+f"(sums.v[2]), "+f"(sums.v[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
 // A slab's share in outputs l / 4 and l / 4 + 8 of one row, whose columns are the lane's of the
 // sums. inputs: the lane's, in shared memory.
 __device__ __forceinline__ float2 bf16_slab_values(const Bf16Words& words,
@@ -71,8 +62,8 @@ __device__ __forceinline__ float2 bf16_slab_values(const Bf16Words& words,
   for (int i = 0; i < Bf16Words::kPieces; ++i) {
     const uint4 x = *reinterpret_cast<const uint4*>(inputs + i * 64);
     const uint4 a = words.first[i], b = words.second[i];
-    mma_bf16(sums[0], a.x, b.x, a.y, b.y, x.x, x.y);
-    mma_bf16(sums[1], a.z, b.z, a.w, b.w, x.z, x.w);
+    mma_bf16(sums[0], {{a.x, b.x, a.y, b.y}}, x.x, x.y);
+    mma_bf16(sums[1], {{a.z, b.z, a.w, b.w}}, x.z, x.w);
   }
   const auto both = [&](int i) { return sums[0].v[i] + sums[1].v[i]; };
   return make_float2(both(0) + both(1), both(2) + both(3));

@@ -27,11 +27,13 @@ struct Sums {
 // inputs01, inputs23: f16 pairs of row l / 4.
 __device__ __forceinline__ void mma(Sums& sums, const WeightFragment& w, uint32_t inputs01,
                                     uint32_t inputs23) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(sums.v[0]), "+f"(sums.v[1]), "+f"(sums.v[2]), "+f"(sums.v[3])
-      : "r"(w.r[0]), "r"(w.r[1]), "r"(w.r[2]), "r"(w.r[3]), "r"(inputs01), "r"(inputs23));
+  mma_f16(sums.v, w.r, inputs01, inputs23);
+}
+
+// The same of bf16.
+__device__ __forceinline__ void mma_bf16(Sums& sums, const WeightFragment& w, uint32_t inputs01,
+                                         uint32_t inputs23) {
+  mma_bf16(sums.v, w.r, inputs01, inputs23);
 }
 
 __device__ __forceinline__ uint32_t half2_bits(__half2 x) {
@@ -39,13 +41,6 @@ __device__ __forceinline__ uint32_t half2_bits(__half2 x) {
 }
 __device__ __forceinline__ __half2 bits_half2(uint32_t x) {
   return *reinterpret_cast<const __half2*>(&x);
-}
-
-// (a & mask) | bits, in one instruction.
-__device__ __forceinline__ uint32_t masked_or(uint32_t a, uint32_t mask, uint32_t bits) {
-  uint32_t result;
-  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(a), "r"(mask), "r"(bits));
-  return result;
 }
 
 // Word of step s: codes minus eight. 0x6400 is 1024 in f16, whose last bits count ones.

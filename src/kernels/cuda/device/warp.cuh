@@ -6,25 +6,11 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/device/instructions.cuh"
+
 namespace slip {
 
 inline constexpr int kWarp = 32;
-
-// Everything before this may overlap the end of the kernel before: see launch() in launch.h. Every
-// kernel calls it before its first access to anything that a kernel may have written.
-__device__ __forceinline__ void wait_for_inputs() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-// Lets the next kernel begin (it waits in wait_for_inputs() until this one has ended). Worth
-// calling early, when all loads of weights are on their way.
-__device__ __forceinline__ void let_next_begin() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 
 __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll
@@ -50,16 +36,6 @@ __device__ __forceinline__ float block_sum(float x, float* shared) {
   float total = 0;
   for (int i = 0; i < warps; ++i) total += shared[i];
   return total;
-}
-
-// Weights are read once in a step and never written: they leave the caches before what is read
-// again.
-__device__ __forceinline__ uint4 load_stream(const void* p) {
-  uint4 v;
-  asm volatile("ld.global.cs.nc.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "l"(p));
-  return v;
 }
 
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
