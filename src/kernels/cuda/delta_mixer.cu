@@ -128,7 +128,7 @@ template <int kRows>
 __global__ void __launch_bounds__(kThreads, 1)
     delta_mixer_kernel(const __grid_constant__ MixerParams p) {
   __shared__ Row rows[kMostRows];
-  __shared__ alignas(sizeof(float4)) float outputs[kRows][kHead];
+  __shared__ __align__(sizeof(float4)) float outputs[kRows][kHead];
   __shared__ bool reads_last;
   const int thread = int(threadIdx.x), warp = thread / kWarp;
   const DeltaPlace at(p.delta, int(blockIdx.y), int(blockIdx.x), 0);

@@ -36,7 +36,7 @@ void CudaOps::embed(const EmbedArgs& args) {
   check(args.table.packed || !slabs, "embed: a table that is not packed has 16 or 32 bits");
   const size_t row_bytes =
       args.table.packed ? padded_row_bytes(info) : args.table.values.bytes() / size_t(info.out);
-  const dim3 grid(unsigned(dims["rows"]), unsigned((info.in + kPerBlock - 1) / kPerBlock));
+  const dim3 grid{unsigned(dims["rows"]), unsigned((info.in + kPerBlock - 1) / kPerBlock)};
   launch(launcher_, grid, kThreads, 0, embed_kernel, device_weight(args.table), slabs,
          int64_t(row_bytes), args.ids.empty() ? nullptr : args.ids.i32(), args.factor,
          args.out.f32());
