@@ -94,7 +94,7 @@ T value_of(const Payload& payload) {
 // What a lane takes from another, and its own where that does not exist. Which one: kSource(lane,
 // parameter).
 template <auto kSource>
-void take_from(const Payload (&in)[kLanes], Payload (&out)[kLanes], uint32_t present) {
+void take_from(const Payload* in, Payload* out, uint32_t present) {
   for (int lane = 0; lane < kLanes; ++lane) {
     const int from = kSource(lane, int(in[lane].words[7]));
     const bool exists = from >= 0 && from < kLanes && (present >> from & 1);
@@ -103,7 +103,7 @@ void take_from(const Payload (&in)[kLanes], Payload (&out)[kLanes], uint32_t pre
 }
 
 template <class T, auto kCombine>
-void reduce(const Payload (&in)[kLanes], Payload (&out)[kLanes], uint32_t present) {
+void reduce(const Payload* in, Payload* out, uint32_t present) {
   T total{};
   bool first = true;
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -112,19 +112,19 @@ void reduce(const Payload (&in)[kLanes], Payload (&out)[kLanes], uint32_t presen
     total = first ? value : T(kCombine(total, value));
     first = false;
   }
-  for (Payload& each : out) each = payload_of(total);
+  std::fill_n(out, kLanes, payload_of(total));
 }
 
-inline void nothing(const Payload (&)[kLanes], Payload (&)[kLanes], uint32_t) {}
+inline void nothing(const Payload*, Payload*, uint32_t) {}
 
-inline void ballot(const Payload (&in)[kLanes], Payload (&out)[kLanes], uint32_t present) {
+inline void ballot(const Payload* in, Payload* out, uint32_t present) {
   uint32_t votes = 0;
   for (int lane = 0; lane < kLanes; ++lane)
     if ((present >> lane & 1) && in[lane].words[0] != 0) votes |= 1u << lane;
-  for (Payload& each : out) each.words[0] = votes;
+  for (int lane = 0; lane < kLanes; ++lane) out[lane].words[0] = votes;
 }
 
-inline void match(const Payload (&in)[kLanes], Payload (&out)[kLanes], uint32_t present) {
+inline void match(const Payload* in, Payload* out, uint32_t present) {
   for (int lane = 0; lane < kLanes; ++lane) {
     out[lane].words[0] = 0;
     for (int other = 0; other < kLanes; ++other)

@@ -2,25 +2,15 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <vector>
 
-#include "quant/number_formats.h"
+#include "tests/simt/include/cuda_fp16.h"
 
 namespace simt {
 namespace {
 
 constexpr int kOutputs = 16, kColumns = 8;
 
-// Of every pattern of 16 bits.
-template <float (*kValue)(uint16_t)>
-const float* table_of() {
-  static const std::vector<float> table = [] {
-    std::vector<float> values(1 << 16);
-    for (uint32_t bits = 0; bits < values.size(); ++bits) values[bits] = kValue(uint16_t(bits));
-    return values;
-  }();
-  return table.data();
-}
+float value_of_f16(uint16_t bits) { return __half2float({bits}); }
 
 void check_whole_warp(uint32_t present) {
   if (present != ~0u) std::abort();
@@ -28,7 +18,7 @@ void check_whole_warp(uint32_t present) {
 
 // Puts sums where lanes expect them.
 template <class Sum>
-void deal(const Sum (&sums)[kOutputs][kColumns], Payload (&out)[kLanes]) {
+void deal(const Sum (&sums)[kOutputs][kColumns], Payload* out) {
   static_assert(4 * sizeof(Sum) <= sizeof(Payload));
   for (int lane = 0; lane < kLanes; ++lane) {
     const int output = lane / 4, column = lane % 4 * 2;
@@ -39,17 +29,16 @@ void deal(const Sum (&sums)[kOutputs][kColumns], Payload (&out)[kLanes]) {
 }
 
 template <float (*kValue)(uint16_t)>
-void products_of_pairs(const Payload (&in)[kLanes], Payload (&out)[kLanes], uint32_t present) {
+void products_of_pairs(const Payload* in, Payload* out, uint32_t present) {
   check_whole_warp(present);
   constexpr int kInputs = 16;
-  const float* const table = table_of<kValue>();
   double w[kOutputs][kInputs], x[kInputs][kColumns];
   for (int lane = 0; lane < kLanes; ++lane) {
     const int g = lane / 4, j = lane % 4;
     const uint32_t* words = in[lane].words;
     for (int half = 0; half < 2; ++half) {
       const auto value = [&](uint32_t word) {
-        return double(table[uint16_t(word >> (16 * half))]);
+        return double(kValue(uint16_t(word >> (16 * half))));
       };
       w[g][2 * j + half] = value(words[0]);
       w[g + 8][2 * j + half] = value(words[1]);
@@ -68,15 +57,15 @@ void products_of_pairs(const Payload (&in)[kLanes], Payload (&out)[kLanes], uint
 
 }  // namespace
 
-void products_of_f16(const Payload (&in)[kLanes], Payload (&out)[kLanes], uint32_t present) {
-  products_of_pairs<slip::f16_to_float>(in, out, present);
+void products_of_f16(const Payload* in, Payload* out, uint32_t present) {
+  products_of_pairs<value_of_f16>(in, out, present);
 }
 
-void products_of_bf16(const Payload (&in)[kLanes], Payload (&out)[kLanes], uint32_t present) {
+void products_of_bf16(const Payload* in, Payload* out, uint32_t present) {
   products_of_pairs<slip::bf16_to_float>(in, out, present);
 }
 
-void products_of_bytes(const Payload (&in)[kLanes], Payload (&out)[kLanes], uint32_t present) {
+void products_of_bytes(const Payload* in, Payload* out, uint32_t present) {
   check_whole_warp(present);
   constexpr int kInputs = 32;
   int w[kOutputs][kInputs], x[kInputs][kColumns];

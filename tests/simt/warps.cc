@@ -1,14 +1,10 @@
 #include "tests/simt/warps.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -18,10 +14,13 @@
 simt::Extent threadIdx, blockIdx, blockDim, gridDim;
 
 namespace simt {
+
+constexpr size_t kMostShared = size_t{232448};
+alignas(1024) std::byte launch_memory[kMostShared];
+
 namespace {
 
 constexpr size_t kMostThreads = 1024;
-constexpr size_t kMostShared = size_t{232448};
 
 enum class State { ready, in_warp, in_block, in_some, ended };
 
@@ -54,17 +53,15 @@ class Block {
   void run(Extent size, size_t shared_bytes, const std::function<void()>& kernel);
 
   Thread& current() { return *current_; }
-  std::byte* shared() { return shared_; }
-  void wait(State state) {
-    current_->state = state;
-    switch_stacks(current_->stack, scheduler_);
-  }
-  Payload& in(const Thread& thread) { return in_[size_t(&thread - threads_.data())]; }
-  Payload& out(const Thread& thread) { return out_[size_t(&thread - threads_.data())]; }
+  void wait(State state);
+  Payload& in(const Thread& thread) { return in_[index_of(thread)]; }
+  Payload& out(const Thread& thread) { return out_[index_of(thread)]; }
   int votes() const { return votes_; }
 
  private:
-  static void body(void* self);
+  size_t index_of(const Thread& thread) const { return size_t(&thread - threads_.data()); }
+  void go_on(Stack& from, Thread& thread);
+  static void body(void*);
   bool run_warp(size_t first);
   bool finish_warp_operation(size_t first);
   bool finish_barrier();
@@ -73,7 +70,6 @@ class Block {
 
   std::vector<Thread> threads_ = std::vector<Thread>(kMostThreads);
   Payload in_[kMostThreads], out_[kMostThreads];
-  alignas(1024) std::byte shared_[kMostShared];
   Stack scheduler_;
   Thread* current_ = nullptr;
   const std::function<void()>* kernel_ = nullptr;
@@ -82,27 +78,40 @@ class Block {
   uint64_t order_ = 0;  // of warps, another in every block
 };
 
-Block& block() {
-  static const auto only = std::make_unique<Block>();
-  return *only;
+Block the_block;
+
+void Block::body(void*) {
+  for (;;) {  // a stack serves one thread of one block after the other
+    (*the_block.kernel_)();
+    the_block.wait(State::ended);
+  }
 }
 
-void Block::body(void* self) {
-  auto& block = *static_cast<Block*>(self);
-  for (;;) {  // a stack serves one thread of one block after the other
-    (*block.kernel_)();
-    block.wait(State::ended);
-  }
+void Block::go_on(Stack& from, Thread& thread) {
+  current_ = &thread;
+  threadIdx = thread.index;
+  switch_stacks(from, thread.stack);
+}
+
+// The next lane of the warp has its turn, or, behind the last, whatever can go on.
+void Block::wait(State state) {
+  Thread& thread = *current_;
+  thread.state = state;
+  const size_t next = index_of(thread) + 1;
+  if (next % kLanes != 0 && next < count_ && threads_[next].state == State::ready)
+    go_on(thread.stack, threads_[next]);
+  else
+    switch_stacks(thread.stack, scheduler_);
 }
 
 void Block::run(Extent size, size_t shared_bytes, const std::function<void()>& kernel) {
   count_ = size_t(size.x) * size.y * size.z;
   kernel_ = &kernel;
-  std::memset(shared_, 0xff, shared_bytes);
+  std::memset(launch_memory, 0xff, shared_bytes);
   blockDim = size;
   for (size_t i = 0; i < count_; ++i) {
     Thread& thread = threads_[i];
-    if (!thread.stack.begun()) thread.stack.begin(body, this);
+    if (!thread.stack.begun()) thread.stack.begin(body, nullptr);
     thread.state = State::ready;
     thread.index = {unsigned(i % size.x), unsigned(i / size.x % size.y),
                     unsigned(i / size.x / size.y)};
@@ -133,9 +142,7 @@ bool Block::run_warp(size_t first) {
   do {
     for (size_t i = first; i < std::min(first + kLanes, count_); ++i) {
       if (threads_[i].state != State::ready) continue;
-      current_ = &threads_[i];
-      threadIdx = current_->index;
-      switch_stacks(scheduler_, current_->stack);
+      go_on(scheduler_, threads_[i]);
       progress = true;
     }
   } while (finish_warp_operation(first));
@@ -143,7 +150,6 @@ bool Block::run_warp(size_t first) {
 }
 
 bool Block::finish_warp_operation(size_t first) {
-  Payload in[kLanes], out[kLanes];
   uint32_t present = 0;
   WarpOperation operation = nullptr;
   const size_t lanes = std::min<size_t>(kLanes, count_ - first);
@@ -155,14 +161,11 @@ bool Block::finish_warp_operation(size_t first) {
       fail("lanes of a warp are at different operations");
     operation = thread.operation;
     present |= 1u << i;
-    in[i] = in_[first + i];
   }
   if (!operation) return false;
-  operation(in, out, present);
-  for (size_t i = 0; i < lanes; ++i) {
-    out_[first + i] = out[i];
+  operation(in_ + first, out_ + first, present);
+  for (size_t i = 0; i < lanes; ++i)
     if (present >> i & 1) threads_[first + i].state = State::ready;
-  }
   return true;
 }
 
@@ -214,45 +217,43 @@ void run_grid(Extent grid, Extent block_size, size_t shared_bytes,
     for (unsigned y = 0; y < grid.y; ++y)
       for (unsigned x = 0; x < grid.x; ++x) {
         blockIdx = {x, y, z};
-        block().run(block_size, shared_bytes, kernel);
+        the_block.run(block_size, shared_bytes, kernel);
       }
 }
 
-std::byte* launch_memory() { return block().shared(); }
-
 Payload with_warp(const Payload& mine, WarpOperation operation) {
-  Thread& thread = block().current();
-  block().in(thread) = mine;
+  Thread& thread = the_block.current();
+  the_block.in(thread) = mine;
   thread.operation = operation;
-  block().wait(State::in_warp);
-  return block().out(thread);
+  the_block.wait(State::in_warp);
+  return the_block.out(thread);
 }
 
 int sync_block(bool value) {
-  block().current().vote = value;
-  block().wait(State::in_block);
-  return block().votes();
+  the_block.current().vote = value;
+  the_block.wait(State::in_block);
+  return the_block.votes();
 }
 
 void sync_some(int threads) {
-  block().current().companions = threads;
-  block().wait(State::in_some);
+  the_block.current().companions = threads;
+  the_block.wait(State::in_some);
 }
 
 void copy_later(void* to, const void* from, size_t bytes) {
-  Thread& thread = block().current();
+  Thread& thread = the_block.current();
   thread.copies.push_back({to, from, bytes});
   ++thread.ungrouped;
 }
 
 void end_copy_group() {
-  Thread& thread = block().current();
+  Thread& thread = the_block.current();
   thread.groups.push_back(thread.ungrouped);
   thread.ungrouped = 0;
 }
 
 void wait_for_copies(int newest_groups) {
-  Thread& thread = block().current();
+  Thread& thread = the_block.current();
   size_t arrived = 0;
   while (thread.groups.size() > size_t(newest_groups)) {
     arrived += thread.groups.front();

@@ -23,15 +23,15 @@ void run_grid(Extent grid, Extent block, size_t shared_bytes, const std::functio
 
 // What follows is for the threads of a kernel.
 
-std::byte* launch_memory();
+// The shared memory that the launch asked for.
+extern std::byte launch_memory[];
 
 // What a lane brings to an operation of its warp, and what it takes from it.
 struct Payload {
   uint32_t words[8] = {};
 };
-// `present`: a bit for each lane that has not ended.
-using WarpOperation = void (*)(const Payload (&in)[kLanes], Payload (&out)[kLanes],
-                               uint32_t present);
+// in, out: of all lanes; `present`: a bit for each that has not ended.
+using WarpOperation = void (*)(const Payload* in, Payload* out, uint32_t present);
 Payload with_warp(const Payload& mine, WarpOperation operation);
 
 // A barrier of the whole block; how many threads brought true.

@@ -31,7 +31,7 @@ template <int kRotated>
 __global__ void __launch_bounds__(kCombineThreads, 1)
     combine_kernel(const __grid_constant__ Finish p, const __grid_constant__ Partials partials,
                    int segments) {
-  auto* const weights = reinterpret_cast<float*>(launch_memory());  // [segments]
+  auto* const weights = reinterpret_cast<float*>(launch_memory);  // [segments]
   __shared__ float4 shares[kCombineThreads];
   __shared__ float head[kRotated > 0 ? kRotated : 1];
   __shared__ float sums[kWarp];

@@ -41,7 +41,7 @@ struct DownLayout {
 template <bool kOneRow, SlabKind kExpertsKind, SlabKind kSharedKind, int kDownTiles>
 __global__ void __launch_bounds__(kWalkThreads, 1)
     down_kernel(const __grid_constant__ ExpertsStep step, const float* activations) {
-  std::byte* const memory = launch_memory();
+  std::byte* const memory = launch_memory;
   __shared__ ChosenExperts chosen;
   const int thread = int(threadIdx.x), warp = thread / kWarp;
   const int rows = kOneRow ? 1 : step.rows, pairs = rows * step.top_k;

@@ -218,7 +218,7 @@ template <bool kOneRow, SlabKind kExpertsKind, SlabKind kSharedKind>
 __global__ void __launch_bounds__(kWalkThreads, 1)
     gate_up_kernel(const __grid_constant__ ExpertsStep step, float* activations,
                    const __grid_constant__ GateUpShares shares) {
-  std::byte* const memory = launch_memory();
+  std::byte* const memory = launch_memory;
   __shared__ ChosenExperts chosen;
   __shared__ GateUpBatch batch;
   const GateUpPart part(step, shares);

@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kPrepareThreads) prepare_kernel(ExpertsStep st
 // Block (s, t): slab s of the hidden activations of row tile t.
 __global__ void __launch_bounds__(kTileThreads)
     gate_up_many_kernel(ExpertsStep step, ManyRows many) {
-  std::byte* const memory = launch_memory();
+  std::byte* const memory = launch_memory;
   wait_for_inputs();
   let_next_begin();
   const RowTile rows = find_row_tile(step, many);
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kTileThreads)
 
 // Block (s, t): 256 outputs of row tile t, two tiles of 16 for each warp.
 __global__ void __launch_bounds__(kTileThreads) down_many_kernel(ExpertsStep step, ManyRows many) {
-  std::byte* const memory = launch_memory();
+  std::byte* const memory = launch_memory;
   wait_for_inputs();
   let_next_begin();
   const RowTile rows = find_row_tile(step, many);

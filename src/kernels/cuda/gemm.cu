@@ -185,7 +185,7 @@ template <class Format, int kStepsPerScale>
 __global__ void __launch_bounds__(kThreads, 2)
     many_rows_kernel(const __grid_constant__ ManyRows work) {
   using Shared = Stage<Format, kStepsPerScale>;
-  std::byte* const shared = launch_memory();
+  std::byte* const shared = launch_memory;
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
   const int first_tile = int(blockIdx.y) * kBlockTiles;
   const int tiles = int((work.weight.out + kTileOut - 1) / kTileOut);

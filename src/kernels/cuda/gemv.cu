@@ -58,7 +58,7 @@ template <int kRowTiles, int kSlots, bool kInt4, int kNormSlabs>
 __global__ void __launch_bounds__(kThreads, 1)
     few_rows_kernel(const __grid_constant__ FewRows work) {
   let_next_begin();
-  std::byte* const shared = launch_memory();
+  std::byte* const shared = launch_memory;
   using Stream = SlabStream<kSlots, kInt4>;
   const int64_t first_row = int64_t(blockIdx.y) * work.rows_per_block;
   const int rows = int(min(int64_t(work.rows_per_block), work.input.rows - first_row));

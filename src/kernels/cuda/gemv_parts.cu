@@ -72,7 +72,7 @@ template <int kRowTiles, int kSlots, bool kInt4>
 __global__ void __launch_bounds__(kThreads, 1)
     few_rows_parts_kernel(const __grid_constant__ FewRows work) {
   let_next_begin();
-  std::byte* const shared = launch_memory();
+  std::byte* const shared = launch_memory;
   using Stream = SlabStream<kSlots, kInt4, BlockHas::part>;
   const int64_t first_row = int64_t(blockIdx.y) * work.rows_per_block;
   const int rows = int(min(int64_t(work.rows_per_block), work.input.rows - first_row));
@@ -121,7 +121,7 @@ template <int kSlots>
 __global__ void __launch_bounds__(kThreads, 1)
     few_rows_all_parts_kernel(const __grid_constant__ FewRows work) {
   let_next_begin();
-  std::byte* const shared = launch_memory();
+  std::byte* const shared = launch_memory;
   using Stream = SlabStream<kSlots, true, BlockHas::parts>;
   const int rows = int(work.input.rows), lane = int(threadIdx.x) % kWarp;
   Stream stream(work, shared + int(threadIdx.x) / kWarp * Stream::kRingBytes);

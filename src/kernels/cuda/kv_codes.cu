@@ -191,7 +191,7 @@ __device__ __forceinline__ float* head_of_warp(std::byte* shared, int dim) {
 
 // A warp per row and head: of queries, then of keys, then of values.
 __global__ void rotate_kernel(const __grid_constant__ StoreParams p) {
-  std::byte* const shared = launch_memory();
+  std::byte* const shared = launch_memory;
   let_next_begin();
   wait_for_inputs();
   const int q_heads = p.rotate.q_heads, kv_heads = p.shape.kv_heads;
@@ -209,7 +209,7 @@ __global__ void rotate_kernel(const __grid_constant__ StoreParams p) {
 
 // A block per part, head of keys and of values, and span.
 __global__ void store_kernel(const __grid_constant__ StoreParams p) {
-  std::byte* const shared = launch_memory();
+  std::byte* const shared = launch_memory;
   let_next_begin();
   wait_for_inputs();
   const DeviceSpan span = p.rotate.spans[blockIdx.z];
@@ -223,7 +223,7 @@ __global__ void store_kernel(const __grid_constant__ StoreParams p) {
 // the host and are read while the kernel in front ends.
 template <int kMost>
 __global__ void rotate_and_store_few_kernel(const __grid_constant__ StoreParams p, int q_blocks) {
-  std::byte* const shared = launch_memory();
+  std::byte* const shared = launch_memory;
   let_next_begin();
   const int warp = int(threadIdx.x) / kWarp;
   float* head = head_of_warp(shared, p.shape.head_dim);

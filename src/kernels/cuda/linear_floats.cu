@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kThreads)
     floats_many_rows_kernel(LinearInput input, DeviceWeight weight, float* out, bool add) {
   using Shared = Stage<Format, Tile>;
   constexpr int kStages = Shared::kStages;
-  std::byte* const shared = launch_memory();
+  std::byte* const shared = launch_memory;
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
   const int tile_warp = warp % (Tile::kOutputWarps * Tile::kRowWarps);
   const int slice_warp = warp / (Tile::kOutputWarps * Tile::kRowWarps);

@@ -46,7 +46,7 @@ __device__ __forceinline__ void store_plain(uint8_t* to, float value) { *to = fp
 template <class Element, int kMost>
 __global__ void rotate_and_store_kernel(const __grid_constant__ RotateParams p, Element* keys,
                                         Element* values, int page_len) {
-  auto* const heads = reinterpret_cast<float*>(launch_memory());  // [kWarps, head_dim]
+  auto* const heads = reinterpret_cast<float*>(launch_memory);  // [kWarps, head_dim]
   let_next_begin();
   const int warp = int(threadIdx.x) / kWarp, items = p.q_heads + 2 * p.kv_heads;
   const uint32_t index = blockIdx.x * kWarps + uint32_t(warp);  // narrow: division takes long

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <vector>
+
 #include "quant/number_formats.h"
 
 struct __half {
@@ -13,7 +15,15 @@ struct alignas(4) __half2 {
 };
 
 inline __half __ushort_as_half(uint16_t bits) { return {bits}; }
-inline float __half2float(__half x) { return slip::f16_to_float(x.bits); }
+inline float __half2float(__half x) {
+  static const auto values = [] {
+    std::vector<float> table(1 << 16);
+    for (uint32_t bits = 0; bits < table.size(); ++bits)
+      table[bits] = slip::f16_to_float(uint16_t(bits));
+    return table;
+  }();
+  return values[x.bits];
+}
 inline __half __float2half_rn(float x) { return {slip::float_to_f16(x)}; }
 inline __half __float2half(float x) { return __float2half_rn(x); }
 inline float __low2float(__half2 x) { return __half2float(x.x); }

@@ -26,10 +26,7 @@ __device__ __forceinline__ void let_next_begin() {
 }
 
 // The shared memory that the launch asked for, beside what the kernel declares.
-__device__ __forceinline__ std::byte* launch_memory() {
-  extern __shared__ __align__(128) std::byte memory[];
-  return memory;
-}
+extern __shared__ __align__(128) std::byte launch_memory[];
 
 // A barrier of the block's first `threads` threads, whole warps, alone.
 __device__ __forceinline__ void sync_first_threads(int threads) {

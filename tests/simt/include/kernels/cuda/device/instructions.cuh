@@ -15,7 +15,7 @@ namespace slip {
 inline void wait_for_inputs() {}
 inline void let_next_begin() {}
 
-inline std::byte* launch_memory() { return simt::launch_memory(); }
+using simt::launch_memory;
 inline void sync_first_threads(int threads) { simt::sync_some(threads); }
 
 inline uint4 load_stream(const void* p) { return *static_cast<const uint4*>(p); }
