@@ -8,6 +8,18 @@
 
 namespace slip {
 
+StepLimits largest(const StepLimits& a, const StepLimits& b) {
+  return {.rows = std::max(a.rows, b.rows),
+          .widest_input = std::max(a.widest_input, b.widest_input),
+          .top_k = std::max(a.top_k, b.top_k),
+          .experts = std::max(a.experts, b.experts),
+          .expert_width = std::max(a.expert_width, b.expert_width),
+          .hidden = std::max(a.hidden, b.hidden),
+          .q_heads = std::max(a.q_heads, b.q_heads),
+          .head_dim = std::max(a.head_dim, b.head_dim),
+          .context = std::max(a.context, b.context)};
+}
+
 void Ops::run_step(const StepKey&, std::span<const Span>, const StepBody& body) { body(); }
 
 void Ops::join(const JoinArgs& args) {

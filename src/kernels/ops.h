@@ -29,6 +29,9 @@ struct StepLimits {
   int64_t context = 0;  // positions one sequence may have
 };
 
+// Room for steps of either size.
+StepLimits largest(const StepLimits& a, const StepLimits& b);
+
 // What the operations of a step depend on, apart from what lies in memory and in its spans: two
 // steps with equal keys call the same operations with the same arguments.
 struct StepKey {

@@ -16,6 +16,7 @@ using Work = std::function<void()>;
 using Clock = std::chrono::steady_clock;
 
 struct SimtStream {
+  int device = 0;
   std::deque<Work> work;
   bool capturing = false;
   std::vector<Work> captured;
@@ -134,9 +135,10 @@ cudaError_t give_back(void* data, std::map<const std::byte*, size_t>& from) {
 }  // namespace
 
 const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaErrorInvalidValue       ? "invalid argument"
-         : error == cudaErrorMemoryAllocation ? "out of memory"
-                                              : "no error";
+  return error == cudaErrorInvalidValue            ? "invalid argument"
+         : error == cudaErrorInvalidResourceHandle ? "invalid resource handle"
+         : error == cudaErrorMemoryAllocation      ? "out of memory"
+                                                   : "no error";
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 
@@ -147,10 +149,6 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int which) {
   if (which < 0 || which >= int(std::size(kDevices))) return cudaErrorInvalidValue;
   device = which;
-  return cudaSuccess;
-}
-cudaError_t cudaGetDevice(int* which) {
-  *which = device;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int which) {
@@ -174,6 +172,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new SimtStream;
+  (*stream)->device = device;
   const Lock lock(shared().mutex);
   shared().streams.insert(*stream);
   return cudaSuccess;
@@ -243,6 +242,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  if (stream->device != device) return cudaErrorInvalidResourceHandle;
   for (const Work& work : exec->work) put(stream, work);
   return cudaSuccess;
 }
@@ -269,20 +269,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     std::memcpy(to, copy.data(), copy.size());
   });
 }
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                              size_t width, size_t height, cudaMemcpyKind kind,
-                              cudaStream_t stream) {
-  for (size_t row = 0; row < height; ++row)
-    cudaMemcpyAsync(static_cast<std::byte*>(to) + row * to_pitch,
-                    static_cast<const std::byte*>(from) + row * from_pitch, width, kind, stream);
-  return cudaSuccess;
-}
 cudaError_t cudaMemsetAsync(void* data, int byte, size_t bytes, cudaStream_t stream) {
   return put(stream, [=] { std::memset(data, byte, bytes); });
-}
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void*) {
-  attributes->device = device;
-  return cudaSuccess;
 }
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int value) {
@@ -294,6 +282,7 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int valu
 
 cudaError_t simt::launch(const cudaLaunchConfig_t& config, const void* kernel, Work call) {
   const dim3 grid = config.gridDim, block = config.blockDim;
+  if (config.stream->device != device) return cudaErrorInvalidResourceHandle;
   const Lock lock(shared().mutex);
   const auto asked = shared().most_shared.find(kernel);
   const size_t allowed =

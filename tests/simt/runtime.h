@@ -4,7 +4,12 @@
 // and memory that it shares with the host.
 #pragma once
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidResourceHandle = 400
+};
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 
@@ -18,7 +23,6 @@ struct cudaDeviceProp {
 enum cudaDeviceAttr { cudaDevAttrIntegrated };
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);  // of this thread
-cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
@@ -64,15 +68,7 @@ cudaError_t cudaMallocHost(void** data, size_t bytes);
 cudaError_t cudaFreeHost(void* data);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                              size_t width, size_t height, cudaMemcpyKind kind,
-                              cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* data, int byte, size_t bytes, cudaStream_t stream);
-
-struct cudaPointerAttributes {
-  int device;
-};
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* data);
 
 // --- Kernels
 

@@ -35,7 +35,9 @@ size_t CpuOps::scratch_bytes(const StepLimits& limits) const {
          size_t(attention_partial_values(limits)) * sizeof(float);
 }
 
-void CpuOps::reserve(const StepLimits& limits) {
+void CpuOps::reserve(const StepLimits& wanted) {
+  reserved_ = largest(reserved_, wanted);  // models may share a backend
+  const StepLimits& limits = reserved_;
   const int64_t pairs = limits.rows * limits.top_k;
   inputs_.reserve(limits.rows, limits.rows * limits.widest_input);
   shared_inputs_.reserve(limits.rows, limits.rows * limits.widest_input);

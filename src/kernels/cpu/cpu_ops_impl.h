@@ -122,7 +122,8 @@ class CpuOps : public Ops {
   RowInputs shared_inputs_;  // of the shared expert's
   std::vector<RowInput> expert_rows_;
   std::vector<int32_t> expert_counts_, expert_starts_, active_experts_, slots_;
-  Buffer scratch_;             // a part per thread
+  Buffer scratch_;  // a part per thread
+  StepLimits reserved_;
   size_t scratch_values_ = 0;  // per thread
   Buffer partials_;            // attention over long contexts, see attention.cc
 };

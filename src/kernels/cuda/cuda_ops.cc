@@ -13,14 +13,15 @@
 namespace slip {
 
 CudaOps::CudaOps(int device) {
-  cuda_check(cudaSetDevice(device));
+  launcher_.device = device;
+  use_device(device);
   cudaDeviceProp properties{};
   cuda_check(cudaGetDeviceProperties(&properties, device));
   launcher_.multiprocessors = properties.multiProcessorCount;
   launcher_.shared_bytes = int(properties.sharedMemPerBlockOptin);
   cuda_check(cudaStreamCreateWithFlags(&launcher_.stream, cudaStreamNonBlocking));
-  memory_ = std::make_unique<DeviceMemory>(launcher_.stream);
-  graphs_ = std::make_unique<StepGraphs>(launcher_.stream, *memory_);
+  memory_ = std::make_unique<DeviceMemory>(launcher_);
+  graphs_ = std::make_unique<StepGraphs>(launcher_, *memory_);
   counters_ = Buffer(*memory_, kCounters * sizeof(uint32_t));
 }
 
@@ -75,6 +76,7 @@ std::byte* CudaOps::scratch(size_t bytes) {
     cuda_check(cudaStreamIsCapturing(launcher_.stream, &recording));
     check(recording == cudaStreamCaptureStatusNone, "scratch of ", bytes,
           " bytes was not reserved, there are ", scratch_.size());
+    graphs_->forget_all();  // they name what is here
     scratch_ = Buffer();
     scratch_ = Buffer(*memory_, bytes);
   }
@@ -91,7 +93,7 @@ Result<std::unique_ptr<Ops>> make_cuda_ops(int device) {
     return error("GPU ", device, ": this machine has ", count, count == 1 ? " GPU" : " GPUs",
                  ", numbered from 0");
   cudaDeviceProp properties{};
-  cuda_check(cudaSetDevice(device));
+  use_device(device);
   cuda_check(cudaGetDeviceProperties(&properties, device));
   if (!has_code_for_device())
     return error(properties.name, " has compute capability ", properties.major, ".",

@@ -40,13 +40,13 @@ void PinnedMemory::download(void* to, const std::byte* from, size_t bytes) {
   std::memcpy(to, from, bytes);
 }
 
-DeviceMemory::DeviceMemory(cudaStream_t stream) : stream_(stream) {
+DeviceMemory::DeviceMemory(const Launcher& launcher)
+    : device_(launcher.device), stream_(launcher.stream) {
   pinned_ = pinned_memory_.allocate(2 * kPinnedHalf, Pages::normal);
   for (cudaEvent_t& event : half_read_)
     cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  int device = 0, integrated = 0;
-  cuda_check(cudaGetDevice(&device));
-  cuda_check(cudaDeviceGetAttribute(&integrated, cudaDevAttrIntegrated, device));
+  int integrated = 0;
+  cuda_check(cudaDeviceGetAttribute(&integrated, cudaDevAttrIntegrated, device_));
   taken_from_host_ = integrated != 0;
 }
 
@@ -60,12 +60,14 @@ uint64_t DeviceMemory::free_bytes() const {
     const uint64_t free = host_memory().free_bytes();
     return free > kHostReserve ? free - kHostReserve : 0;
   }
+  use_device(device_);
   size_t free = 0, total = 0;
   cuda_check(cudaMemGetInfo(&free, &total));
   return free;
 }
 
 std::byte* DeviceMemory::allocate(size_t bytes, Pages) {
+  use_device(device_);
   void* data = nullptr;
   if (cudaMalloc(&data, bytes) != cudaSuccess) {
     cudaGetLastError();

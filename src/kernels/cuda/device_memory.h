@@ -1,8 +1,7 @@
 // The memory of one GPU, in the order of one stream.
 #pragma once
 
-#include <cuda_runtime.h>
-
+#include "kernels/cuda/device/launch.h"
 #include "tensor/memory.h"
 
 namespace slip {
@@ -22,7 +21,7 @@ class PinnedMemory final : public Memory {
 
 class DeviceMemory final : public Memory {
  public:
-  explicit DeviceMemory(cudaStream_t stream);
+  explicit DeviceMemory(const Launcher& launcher);
   ~DeviceMemory() override;
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -45,6 +44,7 @@ class DeviceMemory final : public Memory {
   // halves: one is not reused before the device has read it.
   static constexpr size_t kPinnedHalf = size_t{1} << 20;
 
+  int device_;
   cudaStream_t stream_;
   bool taken_from_host_ = false;
   PinnedMemory pinned_memory_;

@@ -237,10 +237,7 @@ Weight WeightPacker::pack(const Launcher& launcher, const Weight& plain,
   const size_t bytes = cuda_packed_bytes(info);
   check(!plain.packed && storage.size() >= bytes, "pack: ", storage.size(), " bytes for ", bytes);
   check(reinterpret_cast<uintptr_t>(storage.data()) % 16 == 0, "pack: storage is not aligned");
-  // A thread's current device is 0 until it says otherwise.
-  cudaPointerAttributes where{};
-  cuda_check(cudaPointerGetAttributes(&where, storage.data()));
-  cuda_check(cudaSetDevice(where.device));
+  use_device(launcher.device);
   // Lanes do not wait for the launcher's stream, which may still be clearing this memory, or be
   // reading what it held before.
   cuda_check(cudaStreamSynchronize(launcher.stream));

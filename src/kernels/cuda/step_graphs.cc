@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "kernels/cuda/device/launch.h"
 
@@ -22,30 +23,30 @@ int64_t context_class(std::span<const Span> spans) {
 // Long prompts come in all lengths and are worth more than the time to launch them.
 constexpr int64_t kMostRecordedRows = 16;
 
+// A recording takes megabytes of the device's memory. Users who come and go, and drafts that are
+// more or fewer, make more shapes than there is room for; those that come again are few.
+constexpr size_t kMostRecordings = 96;
+
 }  // namespace
 
 bool StepGraphs::records(int64_t rows) { return rows <= kMostRecordedRows; }
 
-StepGraphs::StepGraphs(cudaStream_t stream, Memory& memory) : stream_(stream), memory_(memory) {
+StepGraphs::StepGraphs(const Launcher& launcher, Memory& memory)
+    : device_(launcher.device), stream_(launcher.stream), memory_(memory) {
   reserve(8, 4096);
-}
-
-StepGraphs::~StepGraphs() {
-  for (const Recorded& recorded : recorded_)
-    if (recorded.graph) cudaGraphExecDestroy(recorded.graph);
 }
 
 void StepGraphs::reserve(int64_t spans, int64_t pages) {
   if (spans <= max_spans_ && pages <= max_pages_) return;
+  check(recorded_context_ == 0, "a recorded step has ", spans, " spans, ", pages, " pages; ",
+        max_spans_, " and ", max_pages_, " were reserved");
   max_spans_ = std::max(spans, max_spans_);
   max_pages_ = std::max(pages, max_pages_);
   const size_t bytes =
       size_t(max_spans_) * sizeof(DeviceSpan) + size_t(max_pages_) * sizeof(int32_t);
   table_ = Buffer(memory_, bytes);
   host_table_.assign(bytes, std::byte{0});
-  for (Recorded& recorded : recorded_)
-    if (recorded.graph) cudaGraphExecDestroy(recorded.graph);
-  recorded_.clear();  // they name the old table
+  forget_all();  // they name the old table
 }
 
 const DeviceSpan* StepGraphs::upload(std::span<const Span> spans) {
@@ -91,47 +92,47 @@ const DeviceSpan* StepGraphs::table_of(std::span<const Span> spans) const {
   return reinterpret_cast<const DeviceSpan*>(table_.data()) + (spans.data() - first);
 }
 
-StepGraphs::Recorded& StepGraphs::find(const StepKey& key, std::span<const Span> spans) {
+StepGraphs::Recorded* StepGraphs::find(const StepKey& key, std::span<const Span> spans) {
   const int64_t context = context_class(spans);
   const bool record = !spans.empty() && spans[0].record;
-  for (Recorded& recorded : recorded_) {
+  const auto found = std::ranges::find_if(recorded_, [&](const Recorded& recorded) {
     const Shape& shape = recorded.shape;
-    if (shape.key == key && shape.context == context && shape.record == record &&
-        std::equal(shape.rows.begin(), shape.rows.end(), spans.begin(), spans.end(),
-                   [](int64_t rows, const Span& span) { return rows == span.rows; }))
-      return recorded;
-  }
-  Shape shape{key, context, record, {}};
+    return shape.key == key && shape.context == context && shape.record == record &&
+           std::ranges::equal(shape.rows, spans, {}, {}, &Span::rows);
+  });
+  if (found == recorded_.end()) return nullptr;
+  recorded_.splice(recorded_.begin(), recorded_, found);
+  return &*found;
+}
+
+void StepGraphs::meet(const StepKey& key, std::span<const Span> spans) {
+  if (recorded_.size() == kMostRecordings) recorded_.pop_back();
+  Shape shape{key, context_class(spans), !spans.empty() && spans[0].record, {}};
   for (const Span& span : spans) shape.rows.push_back(span.rows);
-  recorded_.push_back({std::move(shape), nullptr, 0});
-  return recorded_.back();
+  recorded_.push_front({std::move(shape), nullptr});
 }
 
 void StepGraphs::run(const StepKey& key, std::span<const Span> spans, const StepBody& body) {
+  use_device(device_);
   upload(spans);
   current_ = spans;
   if (!records(key.rows)) {
     body();
-  } else {
-    Recorded& recorded = find(key, spans);
-    // The first pass of a shape runs as it is: kernels are loaded and their limits set then.
-    if (recorded.seen++ == 0) {
-      body();
-    } else {
-      if (!recorded.graph) record(recorded, body);
-      cuda_check(cudaGraphLaunch(recorded.graph, stream_));
-    }
+  } else if (Recorded* const recorded = find(key, spans)) {
+    if (!recorded->graph) record(*recorded, body);
+    cuda_check(cudaGraphLaunch(recorded->graph.get(), stream_));
+  } else {  // runs as it is: kernels are loaded and their limits set now
+    body();
+    meet(key, spans);
   }
   current_ = {};
 }
 
 void StepGraphs::forget(const void* owner) {
-  std::erase_if(recorded_, [&](const Recorded& recorded) {
-    if (recorded.shape.key.owner != owner) return false;
-    if (recorded.graph) cudaGraphExecDestroy(recorded.graph);
-    return true;
-  });
+  recorded_.remove_if([&](const Recorded& each) { return each.shape.key.owner == owner; });
 }
+
+void StepGraphs::forget_all() { recorded_.clear(); }
 
 void StepGraphs::record(Recorded& recorded, const StepBody& body) {
   recorded_context_ = recorded.shape.context;
@@ -140,7 +141,9 @@ void StepGraphs::record(Recorded& recorded, const StepBody& body) {
   cudaGraph_t graph = nullptr;
   cuda_check(cudaStreamEndCapture(stream_, &graph));
   recorded_context_ = 0;
-  cuda_check(cudaGraphInstantiate(&recorded.graph, graph, 0));
+  cudaGraphExec_t exec = nullptr;
+  cuda_check(cudaGraphInstantiate(&exec, graph, 0));
+  recorded.graph.reset(exec);
   cudaGraphDestroy(graph);
 }
 

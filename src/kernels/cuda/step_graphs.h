@@ -2,11 +2,13 @@
 // changes from step to step (spans, pages, ids) lies in device memory at fixed places.
 #pragma once
 
-#include <cuda_runtime.h>
-
+#include <list>
+#include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
+#include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/spans.h"
 #include "kernels/ops.h"
 #include "tensor/buffer.h"
@@ -15,8 +17,7 @@ namespace slip {
 
 class StepGraphs {
  public:
-  StepGraphs(cudaStream_t stream, Memory& memory);
-  ~StepGraphs();
+  StepGraphs(const Launcher& launcher, Memory& memory);
   StepGraphs(const StepGraphs&) = delete;
   StepGraphs& operator=(const StepGraphs&) = delete;
 
@@ -28,6 +29,8 @@ class StepGraphs {
   static bool records(int64_t rows);
 
   void forget(const void* owner);
+  // What recordings refer to is about to move.
+  void forget_all();
 
   // Where these spans of the current step were copied to; null if they are not of it.
   const DeviceSpan* table_of(std::span<const Span> spans) const;
@@ -45,22 +48,28 @@ class StepGraphs {
     std::vector<int64_t> rows;  // of each span
     bool operator==(const Shape&) const = default;
   };
+  struct DestroyGraph {  // after its last launch has ended
+    void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
+  };
+  using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, DestroyGraph>;
   struct Recorded {
     Shape shape;
-    cudaGraphExec_t graph = nullptr;
-    int64_t seen = 0;
+    Graph graph;  // null: met once
   };
 
-  Recorded& find(const StepKey& key, std::span<const Span> spans);
+  // The recording of this shape, if it has been met.
+  Recorded* find(const StepKey& key, std::span<const Span> spans);
+  void meet(const StepKey& key, std::span<const Span> spans);
   void record(Recorded& recorded, const StepBody& body);
 
+  int device_;
   cudaStream_t stream_;
   Memory& memory_;
   Buffer table_;  // DeviceSpan [spans], then int32 pages
   int64_t max_spans_ = 0, max_pages_ = 0;
   std::vector<std::byte> host_table_;  // what `table_` holds
-  std::vector<Recorded> recorded_;
-  std::span<const Span> current_;  // of the step that runs
+  std::list<Recorded> recorded_;       // the last used first
+  std::span<const Span> current_;      // of the step that runs
   int64_t recorded_context_ = 0;
 };
 

@@ -17,8 +17,19 @@ inline void cuda_check(cudaError_t status, SourceLocation where = SourceLocation
 // on the rows beside it.
 inline constexpr int64_t kFewRows = 16;
 
+// Makes `device` the one that this thread's calls are for. A thread begins with the first, and a
+// backend is used from several threads: whatever takes memory or starts work says it before.
+inline void use_device(int device) {
+  thread_local int used = -1;
+  if (used == device) [[likely]]
+    return;
+  cuda_check(cudaSetDevice(device));
+  used = device;
+}
+
 // What every launch needs to know.
 struct Launcher {
+  int device = 0;
   cudaStream_t stream = nullptr;
   int multiprocessors = 0;
   int shared_bytes = 0;  // the most dynamic shared memory that a block may ask for
@@ -30,6 +41,7 @@ struct Launcher {
 template <class... Parameters, class... Arguments>
 void launch(const Launcher& launcher, dim3 grid, dim3 block, size_t shared,
             void (*kernel)(Parameters...), Arguments&&... arguments) {
+  use_device(launcher.device);
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
