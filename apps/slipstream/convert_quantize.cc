@@ -56,7 +56,8 @@ class ConvertQuantize : public Verb {
                form == StoredForm::int4
                    ? "Quantize a 16-bit checkpoint to INT4 (AutoRound's layout)"
                    : "Quantize a 16-bit checkpoint to FP8 (Qwen's layout)") {
-    flags_.option("-m,--model", &model_, "DIR", "The 16-bit checkpoint to convert");
+    flags_.option("-m,--model", &model_, "MODEL",
+                  "The 16-bit checkpoint to convert: a folder or a repository id");
     flags_.option("--out", &out_, "DIR", "Folder to write the result to");
     flags_.option(
         "--class", &classes_, "CLASS=FORM",
