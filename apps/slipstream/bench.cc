@@ -42,27 +42,30 @@ struct Row {
 
 class Bench : public Verb {
  public:
-  Bench() : flags_("bench", "Measure tokens per second and the share of the memory's speed") {
-    flags_.positional("MODEL", &positional_model_, "A folder, a repository id or a shape");
+  Bench() : flags_("bench", "Measure tokens per second and the share of the memory bandwidth") {
+    flags_.positional("MODEL", &positional_model_,
+                      "A folder, a repository id, or with --synthetic a shape");
     model_.add_to(flags_);
     model_.add_download_to(flags_);
-    flags_.flag("--synthetic", &synthetic_,
-                "Random weights of the published shape that MODEL names, e.g. qwen3.5-35b-a3b");
+    flags_.flag(
+        "--synthetic", &synthetic_,
+        "Measure random weights of the published shape that MODEL names, e.g. qwen3.5-35b-a3b");
     flags_.option("-p,--prompt-tokens", &prompts_, "N,...",
-                  "Prompt lengths to measure; empty: none");
+                  "Prompt lengths to measure, in tokens; empty: none");
     flags_.option("-n,--new-tokens", &generated_, "N,...",
-                  "Answer lengths to measure; empty: none");
-    flags_.option("-d,--depth", &depths_, "N,...", "Context that is there before the test begins");
+                  "Answer lengths to measure, in tokens; empty: none");
+    flags_.option("-d,--depth", &depths_, "N,...",
+                  "Tokens that the context holds before a test begins");
     flags_.option(
         "-u,--users", &users_, "N",
-        "Answers at once, each with a context of its own that is not computed but taken as it lies "
-        "in memory; rates are those of all together");
-    flags_.option("-r,--repeat", &repeat_, "N", "Runs per test; the median counts");
+        "Number of answers decoded at once; speeds are those of all together. Their contexts are "
+        "filled with arbitrary values, which takes no time and changes no speed");
+    flags_.option("-r,--repeat", &repeat_, "N", "Number of runs per test; the median is reported");
     flags_.choice("-o,--output", &output_, {"table", "md", "json", "csv"}, "Format of the result");
     flags_.flag("--json", &json_, "The same as --output json");
     flags_.option(
         "--project", &project_, "MACHINE",
-        "Also say what decoding would reach on another machine: " + projected_machine_names());
+        "Also project the speed of decoding on another machine: " + projected_machine_names());
     flags_.option("--save", &save_, "FILE", "Also write the JSON result to this file");
     flags_.footer("Shapes: " + join(ModelSource::shape_names(), ", "));
   }

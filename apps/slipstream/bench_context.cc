@@ -25,13 +25,13 @@ struct Depth {
 
 class BenchContext : public Verb {
  public:
-  BenchContext() : flags_("bench context", "What a token costs as the text behind it grows") {
+  BenchContext() : flags_("bench context", "Measure what a token costs as its context grows") {
     flags_.positional("MODEL", &positional_model_, "A folder or the name of a shape");
     model_.add_to(flags_);
     model_.add_download_to(flags_);
     flags_.option("--tokens", &tokens_, "N",
-                  "How far to go, e.g. 256K; without it to the model's end");
-    flags_.option("--decoded", &decoded_, "N", "Tokens decoded one by one at each depth");
+                  "Length of the text in tokens, e.g. 256K; default: the model's whole context");
+    flags_.option("--decoded", &decoded_, "N", "Number of tokens decoded one by one at each depth");
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
         "Reads one long text of random tokens and stops at 1K, 2K, 4K, ... to decode some. "

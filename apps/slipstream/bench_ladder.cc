@@ -29,31 +29,36 @@ constexpr int64_t kSmallVocabulary = 32768;
 class BenchLadder : public Verb {
  public:
   BenchLadder() : flags_("bench ladder", "Measure what each technique is worth, step by step") {
-    flags_.positional("MODEL", &positional_model_, "A folder, a repository id or a shape");
+    flags_.positional("MODEL", &positional_model_,
+                      "A folder, a repository id, or with --synthetic a shape");
     model_.add_machine_to(flags_);
     model_.add_download_to(flags_);
-    flags_.flag("--synthetic", &synthetic_,
-                "Random weights of the published shape that MODEL names, e.g. qwen3.5-35b-a3b");
-    flags_.option("--simulate-acceptance", &acceptance_, "P",
-                  "Accept each draft at random with this probability and do all the work; for "
-                  "random weights, whose drafts are never right");
+    flags_.flag(
+        "--synthetic", &synthetic_,
+        "Measure random weights of the published shape that MODEL names, e.g. qwen3.5-35b-a3b");
+    flags_.option(
+        "--simulate-acceptance", &acceptance_, "P",
+        "Accept each draft with probability P instead of by its token, with the same work; for "
+        "random weights, whose drafts are never right");
     flags_.option("--prompts", &prompts_file_, "FILE",
-                  "Other tests: [{\"name\": ..., \"prompt\": ..., \"max_tokens\": ...}, ...]");
+                  "Questions to ask instead of the built-in ones: [{\"name\": ..., \"prompt\": "
+                  "..., \"max_tokens\": ...}, ...]");
     flags_.option("-n,--max-tokens", &max_tokens_, "N", "Cut every answer off after N tokens");
     flags_.option("--seconds", &seconds_, "S",
-                  "Repeat each test until it has decoded for so long; the median counts");
-    flags_.option("--shortlist", &shortlist_, "N",
-                  "Our extras draft among the N most useful tokens; 0: among all");
+                  "Repeat each test until it has decoded for S seconds; the median is reported");
+    flags_.option(
+        "--shortlist", &shortlist_, "N",
+        "In the last steps, choose drafts from a list of the N most common tokens; 0: from all");
     flags_.option(
         "--project", &project_, "MACHINE",
-        "Also say what the steps would reach on another machine: " + projected_machine_names());
+        "Also project the speed of each step on another machine: " + projected_machine_names());
     flags_.choice("-o,--output", &output_, {"table", "md", "json"}, "Format of the result");
     flags_.flag("--json", &json_, "The same as --output json");
     flags_.option("--svg", &svg_, "FILE", "Also draw the chart into this file");
     flags_.footer(
-        "Each step keeps what the earlier ones switched on. Figures are means over the tests, each "
-        "run twice, the second run reported. \"gain\" is over the step before, \"in all\" over "
-        "the baseline. It fails if drafts change any text.");
+        "Every step switches on one technique more. Speeds are means over the tests; each step\n"
+        "runs twice, and the second run is reported. \"gain\" compares with the step before, \"in\n"
+        "all\" with the baseline. The command fails if drafts change any text.");
   }
   Flags& flags() override { return flags_; }
 

@@ -30,14 +30,15 @@ struct Kind {
 
 class BenchOps : public Verb {
  public:
-  BenchOps() : flags_("bench ops", "How fast each kernel is at the shapes of a model") {
+  BenchOps() : flags_("bench ops", "Measure the speed of each kernel at the shapes of a model") {
     flags_.positional("MODEL", &positional_model_, "A folder or the name of a shape");
     model_.add_to(flags_);
     model_.add_download_to(flags_);
     flags_.option("--rows", &rows_, "N,...",
-                  "Rows of a step: 1 decodes, a few verify drafts, more are a prompt");
-    flags_.option("--depth", &depth_, "N", "Context that is there before");
-    flags_.option("--repeat", &repeat_, "N", "Times that the calls of a step are repeated");
+                  "Tokens per step: 1 is plain decoding, a few verify drafts, many read a prompt");
+    flags_.option("--depth", &depth_, "N", "Tokens that the context holds before the step");
+    flags_.option("--repeat", &repeat_, "N",
+                  "Number of times that the calls of a step are repeated");
     flags_.footer(
         "Runs a step, then all its calls of one kind, one after the other, again and again: each\n"
         "layer has weights of its own, so they come from memory. Bytes of experts are those that\n"

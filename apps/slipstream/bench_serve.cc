@@ -16,22 +16,26 @@ class BenchServe : public Verb {
  public:
   BenchServe()
       : flags_("bench serve",
-               "Measure a running server: latencies and tokens per second by users") {
-    flags_.option("--url", &url_, "URL", "Where it is");
-    flags_.option("-m,--model", &model_, "NAME", "Without it the first that the server lists");
-    flags_.option("-u,--users", &users_, "N,...", "Users at once, one measurement for each number");
-    flags_.option("-r,--repeat", &rounds_, "N", "Questions that each user asks");
-    flags_.option("-p,--prompt-tokens", &prompt_tokens_, "N", "Length of prompts, nearly");
-    flags_.option("-n,--new-tokens", &new_tokens_, "N", "Length of answers");
-    flags_.option("--temperature", &temperature_, "T", "Of the answers");
-    flags_.option("--conversations", &conversations_, "N",
-                  "Conversations of two turns, to see what the server remembers; 0: none");
+               "Measure a running server: latency and tokens per second for several users") {
+    flags_.option("--url", &url_, "URL", "Address of the server");
+    flags_.option("-m,--model", &model_, "NAME",
+                  "Name of the model; default: the first that the server lists");
+    flags_.option("-u,--users", &users_, "N,...",
+                  "Numbers of users at once to measure, one after the other");
+    flags_.option("-r,--repeat", &rounds_, "N", "Number of questions that each user asks");
+    flags_.option("-p,--prompt-tokens", &prompt_tokens_, "N",
+                  "Approximate length of prompts in tokens");
+    flags_.option("-n,--new-tokens", &new_tokens_, "N", "Length of answers in tokens");
+    flags_.option("--temperature", &temperature_, "T", "Sampling temperature of the answers");
+    flags_.option(
+        "--conversations", &conversations_, "N",
+        "Number of conversations of two turns, which show what the server remembers; 0: none");
     flags_.option("--conversation-tokens", &conversation_tokens_, "N",
-                  "Length of their first question, nearly");
-    flags_.option("--seed", &seed_, "N", "Of the prompts; without it they are new every time");
+                  "Approximate length of a conversation's first question in tokens");
+    flags_.option("--seed", &seed_, "N", "Seed of the prompts; default: new prompts in every run");
     flags_.flag("--json", &json_, "Print JSON instead of a table");
     flags_.option("--save", &save_, "FILE", "Also write the JSON to this file");
-    flags_.option("--svg", &svg_, "FILE", "Draw a picture of it");
+    flags_.option("--svg", &svg_, "FILE", "Also draw the result as a picture into this file");
     flags_.footer(
         "The server's API key, if it asks for one, is read from SLIPSTREAM_API_KEY.\n"
         "Example: slipstream bench serve --url http://localhost:8080 -u 1,2,4,8 --svg users.svg");

@@ -10,7 +10,7 @@ namespace {
 class Completions : public Verb {
  public:
   Completions() : flags_("completions", "Print a completion script for bash, zsh or fish") {
-    flags_.positional("SHELL", &shell_, "bash, zsh or fish");
+    flags_.positional("SHELL", &shell_, "Shell to print the script for: bash, zsh or fish");
     flags_.footer(
         "Examples:\n"
         "  source <(slipstream completions bash)\n"

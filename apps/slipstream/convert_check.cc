@@ -14,7 +14,7 @@ namespace {
 
 class ConvertCheck : public Verb {
  public:
-  ConvertCheck() : flags_("convert check", "Whether a checkpoint is complete and right") {
+  ConvertCheck() : flags_("convert check", "Check that a checkpoint is complete and right") {
     flags_.positional("MODEL", &model_, "A folder or a repository id");
     flags_.flag("--deep", &deep_, "Read every number as well: NaN, infinity, zero points");
     flags_.flag("--json", &json_, "Print a JSON object");

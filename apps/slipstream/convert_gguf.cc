@@ -17,7 +17,8 @@ class ConvertGguf : public Verb {
     flags_.option("--out", &out_, "FILE", "The file to write; it must not exist yet");
     flags_.flag("--no-mtp", &no_mtp_, "Leave the MTP layer out");
     flags_.option("--synthetic", &shape_, "SHAPE",
-                  "Random weights of a published shape instead of a MODEL, those of bench");
+                  "Write random weights of a published shape, those of bench --synthetic, instead "
+                  "of a MODEL");
     flags_.flag("-q,--quiet", &quiet_, "Show no progress");
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(

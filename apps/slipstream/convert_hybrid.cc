@@ -36,17 +36,20 @@ class ConvertHybrid : public Verb {
     flags_.option("--int4", &int4_, "DIR", "The INT4 checkpoint (AutoRound, GPTQ)");
     flags_.option(
         "--fp8", &fp8_, "DIR|REPO",
-        "The FP8 checkpoint of the same model: a folder, or org/name on the hub, of which "
+        "The FP8 checkpoint of the same model: a folder, or org/name on the hub, from which "
         "only the needed bytes are fetched");
-    flags_.option("--out", &out_, "DIR", "The folder to make");
+    flags_.option("--out", &out_, "DIR", "Folder to write the result to");
     flags_.option("--replace", &replace_, "CLASSES",
-                  "What becomes FP8 where INT4 kept 16 bits; without it shared_experts");
-    flags_.flag("--full", &full_,
-                "Rewrite files that hold replaced matrices, so that no tensor is there twice");
-    flags_.choice("--link", &link_, {"auto", "hard", "reference", "copy"},
-                  "How unchanged files get into the folder; auto: hard links, else copies");
+                  "Classes of tensors that become FP8 where the INT4 files have 16 bits; default: "
+                  "shared_experts");
+    flags_.flag(
+        "--full", &full_,
+        "Also rewrite the files that hold replaced matrices, so that no tensor is stored twice");
+    flags_.choice(
+        "--link", &link_, {"auto", "hard", "reference", "copy"},
+        "How unchanged files get into the folder; auto: hard links where possible, else copies");
     flags_.option("--endpoint", &endpoint_, "URL",
-                  "Another hub; without it HF_ENDPOINT, or https://huggingface.co");
+                  "Hub to fetch from; default: HF_ENDPOINT, or https://huggingface.co");
     flags_.flag("--dry-run", &dry_run_, "Say what would be done, and do nothing");
     flags_.flag("-q,--quiet", &quiet_, "Print only the folder");
     flags_.flag("--json", &json_, "Print a JSON object instead of the folder");

@@ -13,10 +13,12 @@ namespace {
 class ConvertMtp : public Verb {
  public:
   ConvertMtp() : flags_("convert mtp", "Register or copy the MTP layer of a checkpoint") {
-    flags_.option("--from", &from_, "DIR",
-                  "A checkpoint of the same model that has it; not needed where only the index of "
-                  "--to lacks it");
-    flags_.option("--to", &to_, "DIR", "The checkpoint that shall have it; changed in place");
+    flags_.option(
+        "--from", &from_, "DIR",
+        "Checkpoint of the same model to copy the MTP layer from; not needed where only the "
+        "index of --to lacks it");
+    flags_.option("--to", &to_, "DIR",
+                  "Checkpoint that receives the MTP layer; it is changed in place");
     flags_.flag("--dry-run", &dry_run_, "Say what would be done, and do nothing");
     flags_.flag("--json", &json_, "Print a JSON object");
   }

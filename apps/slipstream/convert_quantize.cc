@@ -56,24 +56,29 @@ class ConvertQuantize : public Verb {
                form == StoredForm::int4
                    ? "Quantize a 16-bit checkpoint to INT4 (AutoRound's layout)"
                    : "Quantize a 16-bit checkpoint to FP8 (Qwen's layout)") {
-    flags_.option("-m,--model", &model_, "DIR", "The 16-bit checkpoint");
-    flags_.option("--out", &out_, "DIR", "The folder to make");
-    flags_.option("--class", &classes_, "CLASS=FORM",
-                  "What becomes of a class of tensors: int4, fp8 or 16; may be repeated");
+    flags_.option("-m,--model", &model_, "MODEL",
+                  "The 16-bit checkpoint to convert: a folder or a repository id");
+    flags_.option("--out", &out_, "DIR", "Folder to write the result to");
+    flags_.option(
+        "--class", &classes_, "CLASS=FORM",
+        "Format of a class of tensors: int4, fp8 or 16 (bits, unchanged); may be repeated");
     if (form == StoredForm::int4) {
-      flags_.option("--group-size", &group_, "N", "Weights per scale: 128, 64 or 32");
-      flags_.option(
-          "--calibrate", &calibrate_, "FILE|self",
-          "Choose codes that keep what matrices put out on this text, or on what the model "
-          "itself writes");
-      flags_.option("--samples", &samples_.samples, "N", "Pieces of text to calibrate with");
-      flags_.option("--sample-length", &samples_.length, "N", "Tokens of each");
+      flags_.option("--group-size", &group_, "N",
+                    "Number of weights that share a scale: 128, 64 or 32");
+      flags_.option("--calibrate", &calibrate_, "FILE|self",
+                    "Round so that the matrices' outputs change least on this text, or (self) on "
+                    "text that the "
+                    "model writes");
+      flags_.option("--samples", &samples_.samples, "N",
+                    "Number of pieces of text to calibrate with");
+      flags_.option("--sample-length", &samples_.length, "N", "Length of each piece in tokens");
       flags_.option("--device", &device_, "auto|cpu|cuda:N",
-                    "Where the text is read; codes are chosen on the CPU");
+                    "Processor that reads the text of --calibrate; rounding is done on the CPU");
     }
-    flags_.option("--report", &report_, "FILE",
-                  "A text to measure the result on: perplexity, distance from the source, drafts");
-    flags_.option("--threads", &threads_, "N", "Threads; without it one per core");
+    flags_.option(
+        "--report", &report_, "FILE",
+        "Text file to measure the result on: perplexity, distance from the source, drafts");
+    flags_.option("--threads", &threads_, "N", "Number of threads; default: one per core");
     flags_.flag("--dry-run", &dry_run_, "Say what would be done, and do nothing");
     flags_.flag("-q,--quiet", &quiet_, "Print only the folder");
     flags_.flag("--json", &json_, "Print a JSON object instead of the folder");

@@ -21,7 +21,7 @@ class Doctor : public Verb {
  public:
   Doctor() : flags_("doctor", "Check the machine: processor, memory, disk, models") {
     flags_.option("-m,--model", &model_, "MODEL",
-                  "Measure the disk this model lies on; without it minnow's");
+                  "Measure the disk that this model lies on; default: minnow's");
     flags_.flag("--json", &json_, "Print a JSON object");
   }
   Flags& flags() override { return flags_; }

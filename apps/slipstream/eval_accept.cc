@@ -16,20 +16,22 @@ namespace {
 
 class EvalAccept : public Verb {
  public:
-  EvalAccept() : flags_("eval accept", "How often drafts are the model's own choice") {
+  EvalAccept()
+      : flags_("eval accept", "Measure how often drafts are the tokens that the model chooses") {
     model_.add_to(flags_);
     drafter_.add_drafter_to(flags_);
     flags_.option("--ids", &ids_, "FILE",
-                  "Token ids: a JSON list, a list of lists, or what eval tokenize prints");
-    flags_.option("--text", &text_, "FILE", "A text instead");
-    flags_.option("--drafts", &drafts_, "K", "Drafts in a row");
-    flags_.option("--window", &window_, "N", "Tokens per window; each starts from nothing");
+                  "File of token ids: a JSON list, a list of lists, or what eval tokenize prints");
+    flags_.option("--text", &text_, "FILE", "A text file to read instead of --ids");
+    flags_.option("--drafts", &drafts_, "K", "Number of tokens drafted in a row");
+    flags_.option("--window", &window_, "N",
+                  "Tokens per window; every window starts with an empty context");
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
-        "Reads the text, drafts at every place of it and compares with what the model would have\n"
-        "chosen there; a draft behind others counts where those are the text. Drafts along a "
-        "model's\n"
-        "own text are right more often: run --stats says how often.");
+        "Reads the text, drafts at every position and compares each draft with the token that the\n"
+        "model would have chosen there. A second draft counts only where the first is the text's\n"
+        "own token. In text that the model writes itself drafts are right more often; run --stats\n"
+        "prints how often.");
   }
   Flags& flags() override { return flags_; }
 

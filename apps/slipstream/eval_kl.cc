@@ -14,12 +14,14 @@ namespace {
 
 class EvalKl : public Verb {
  public:
-  EvalKl() : flags_("eval kl", "How far a coarser cache or coarser weights move the model") {
+  EvalKl()
+      : flags_("eval kl", "Measure how far a coarser cache or coarser weights change predictions") {
     model_.add_to(flags_);
     text_.add_to(flags_);
-    flags_.option("--against", &against_, "RECIPE", "--kv-cache of the model to compare with");
+    flags_.option("--against", &against_, "RECIPE",
+                  "--kv-cache of the reference that the model is compared with");
     flags_.option("--reference-model", &reference_model_, "MODEL",
-                  "Compare with this checkpoint; without it with the same one");
+                  "Checkpoint that the model is compared with; default: the same one");
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
         "The model is loaded twice: as the flags say, and as a reference with the weights as in\n"

@@ -41,10 +41,10 @@ class EvalLogits : public Verb {
  public:
   EvalLogits() : flags_("eval logits", "Write the logits of every position to a file") {
     model_.add_to(flags_);
-    flags_.option("--ids", &ids_, "FILE", "A JSON list of token ids");
+    flags_.option("--ids", &ids_, "FILE", "File with a JSON list of token ids");
     flags_.option("--out", &out_, "FILE",
-                  "Where to write: safetensors with `logits` [n, vocabulary]");
-    flags_.option("--last", &last_, "N", "Only the last N positions");
+                  "File to write: safetensors with `logits` [n, vocabulary]");
+    flags_.option("--last", &last_, "N", "Write the last N positions only");
     flags_.flag("--json", &json_, "Print a JSON object");
   }
   Flags& flags() override { return flags_; }
@@ -90,9 +90,9 @@ class EvalMtp : public Verb {
  public:
   EvalMtp() : flags_("eval mtp", "Write the logits of the drafting layer to a file") {
     model_.add_to(flags_);
-    flags_.option("--ids", &ids_, "FILE", "A JSON list of token ids");
-    flags_.option("--out", &out_, "FILE", "Where to write: safetensors with draft1, draft2");
-    flags_.option("--steps", &steps_, "N", "Drafts per position, 1 or 2");
+    flags_.option("--ids", &ids_, "FILE", "File with a JSON list of token ids");
+    flags_.option("--out", &out_, "FILE", "File to write: safetensors with `draft1` and `draft2`");
+    flags_.option("--steps", &steps_, "N", "Number of drafts per position, 1 or 2");
     flags_.flag("--json", &json_, "Print a JSON object");
   }
   Flags& flags() override { return flags_; }
@@ -146,7 +146,7 @@ class EvalMtp : public Verb {
 
 class EvalPpl : public Verb {
  public:
-  EvalPpl() : flags_("eval ppl", "Perplexity of a text") {
+  EvalPpl() : flags_("eval ppl", "Measure the perplexity of a text") {
     model_.add_to(flags_);
     text_.add_to(flags_);
     flags_.flag("--json", &json_, "Print a JSON object");

@@ -66,12 +66,14 @@ struct Cell {
 
 class EvalNeedle : public Verb {
  public:
-  EvalNeedle() : flags_("eval needle", "Whether the model finds a sentence in a long text") {
+  EvalNeedle() : flags_("eval needle", "Test whether the model finds a sentence in a long text") {
     model_.add_to(flags_);
-    flags_.option("--lengths", &lengths_, "N,...", "Tokens of the prompts");
-    flags_.option("--depths", &depths_, "N", "Places in each text, from its beginning to its end");
-    flags_.option("--trials", &trials_, "N", "Texts for each length and depth");
-    flags_.option("--seed", &seed_, "N", "Other texts");
+    flags_.option("--lengths", &lengths_, "N,...", "Lengths of the texts in tokens");
+    flags_.option(
+        "--depths", &depths_, "N",
+        "Number of places where the sentence is hidden, from the beginning of a text to its end");
+    flags_.option("--trials", &trials_, "N", "Number of texts for each length and place");
+    flags_.option("--seed", &seed_, "N", "Seed of the texts");
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
         "Hides \"The secret of the lantern is 4718.\" between paragraphs of made-up documentation\n"

@@ -14,7 +14,7 @@ namespace {
 class TextVerb : public Verb {
  public:
   TextVerb(const std::string& name, const std::string& summary) : flags_(name, summary) {
-    flags_.option("-m,--model", &model_, "MODEL", "A folder, a repository id, or minnow");
+    flags_.option("-m,--model", &model_, "MODEL", "A folder or a repository id; default: minnow");
     flags_.flag("--json", &json_, "Print a JSON object (always on)");
   }
   Flags& flags() override { return flags_; }
@@ -34,7 +34,7 @@ class TextVerb : public Verb {
 
 class EvalTokenize : public TextVerb {
  public:
-  EvalTokenize() : TextVerb("eval tokenize", "Token ids of the text on standard input") {}
+  EvalTokenize() : TextVerb("eval tokenize", "Print the token ids of the text on standard input") {}
 
   Result<int> run() override {
     SLIP_TRY(const std::filesystem::path folder, locate_model(model_));
@@ -47,8 +47,10 @@ class EvalTokenize : public TextVerb {
 
 class EvalDetokenize : public TextVerb {
  public:
-  EvalDetokenize() : TextVerb("eval detokenize", "Text of the JSON list of ids on standard input") {
-    flags_.flag("--skip-special", &skip_special_, "Leave special tokens out");
+  EvalDetokenize()
+      : TextVerb("eval detokenize",
+                 "Print the text of the JSON list of token ids on standard input") {
+    flags_.flag("--skip-special", &skip_special_, "Leave special tokens out of the text");
   }
 
   Result<int> run() override {
@@ -76,7 +78,8 @@ class EvalDetokenize : public TextVerb {
 class EvalRender : public TextVerb {
  public:
   EvalRender()
-      : TextVerb("eval render", "Prompt text of the request (messages, tools, flags) on stdin") {
+      : TextVerb("eval render",
+                 "Print the prompt for the request (messages, tools) on standard input") {
     flags_.footer(
         "The request is {\"messages\": [...], \"tools\": [...], \"flags\": {...},\n"
         "\"add_generation_prompt\": true}; further keys are template variables too.");

@@ -28,8 +28,9 @@ Status for_each_window(std::span<const std::span<const int32_t>> windows,
 
 void WindowFlags::add_to(Flags& flags) {
   flags.option("--ids", &ids, "FILE",
-               "Token ids: a JSON list, a list of lists, or what eval tokenize prints");
-  flags.option("--window", &window, "N", "Tokens per window; each starts from nothing");
+               "File of token ids: a JSON list, a list of lists, or what eval tokenize prints");
+  flags.option("--window", &window, "N",
+               "Tokens per window; every window starts with an empty context");
 }
 
 Status WindowFlags::check() const {

@@ -11,14 +11,18 @@ namespace {
 
 class Inspect : public Verb {
  public:
-  Inspect() : flags_("inspect", "What a checkpoint holds and what it takes to run it") {
-    flags_.positional("MODEL", &model_, "A folder, a repository id or a shape; without it minnow");
+  Inspect() : flags_("inspect", "Show what a checkpoint holds and what it takes to run it") {
+    flags_.positional("MODEL", &model_, "A folder, a repository id or a shape; default: minnow");
     flags_.option("-m,--model", &model_flag_, "MODEL", "The same as MODEL");
     flags_.option("--kv-cache", &kv_cache_, "RECIPE", kKvCacheHelp);
     flags_.flag("--json", &json_, "Print a JSON object");
     std::string shapes;
     for (const std::string& name : ModelSource::shape_names()) shapes += "\n  " + name;
-    flags_.footer("Reads headers only, so it is quick on files of any size. Shapes:" + shapes);
+    flags_.footer(
+        "Reads the headers of the files only, so it is quick for any size. A shape is a published\n"
+        "model's size without its files: inspect prints what its INT4 files and its context would\n"
+        "take. Shapes:" +
+        shapes);
   }
   Flags& flags() override { return flags_; }
 

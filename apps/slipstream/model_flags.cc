@@ -32,29 +32,32 @@ void ModelFlags::add_to(Flags& flags) {
   add_machine_to(flags);
   flags.option("--kv-cache", &kv_cache, "RECIPE", kKvCacheHelp);
   flags.choice("--head", &head, {"keep", "int8"},
-               "The output matrix: as in the files, or rounded to 8 bits per row at load");
+               "Format of the output matrix: as in the files, or rounded to 8 bits while loading");
   flags.choice("--shared-experts", &shared_experts, {"keep", "fp8", "int8"},
-               "Shared experts: as in the files, or rounded to 8 bits at load");
+               "Format of shared experts: as in the files, or rounded to 8 bits while loading");
 }
 
 void ModelFlags::add_machine_to(Flags& flags) {
   flags.option("-m,--model", &model, "MODEL",
                "A folder with Hugging Face files, or a repository id in the local Hugging Face "
-               "cache; without it minnow, the model that comes along");
+               "cache; default: minnow, the model that comes along");
   flags.option(
       "--drafter-model", &drafter_model, "MODEL",
-      "The drafter of a model whose drafter has files of its own, as a folder or repository "
-      "id; without it the one beside the model (MODEL-assistant)");
-  flags.option("-c,--ctx", &context, "N", "Positions the context holds, e.g. 32K");
-  flags.option("--memory", &memory, "SIZE", "Bytes the engine may use, e.g. 20G");
-  flags.option("-t,--threads", &threads, "N", "Threads; without it all processors");
-  flags.option("--device", &device, "auto|cpu|cuda:N", "Where to run");
-  flags.choice("--ops", &ops, {"fast", "ref"}, "ref: the slow reference kernels, to settle doubts");
+      "The drafter, for models whose drafter is a checkpoint of its own (Gemma 4): a folder or "
+      "repository id; default: the one beside the model (MODEL-assistant)");
+  flags.option("-c,--ctx", &context, "N", "Length of the context in tokens, e.g. 32K");
+  flags.option("--memory", &memory, "SIZE", "Memory that the engine may use, e.g. 20G");
+  flags.option("-t,--threads", &threads, "N", "Number of threads; default: one per processor");
+  flags.option("--device", &device, "auto|cpu|cuda:N",
+               "Processor to run on; auto: a GPU if this program can use one");
+  flags.choice("--ops", &ops, {"fast", "ref"},
+               "Kernels to run with; ref: the slow reference, to check results against");
   flags.choice("--isa", &isa, {"", "avx512", "avx2", "i8mm", "neon", "portable"},
-               "Instruction set of the CPU kernels; without it the best there is");
+               "Instruction set of the CPU kernels; default: the best that this processor has");
   flags.choice(
       "--activations", &activations, {"16", "8"},
-      "Bits of what meets integer weights on a CPU: 16 are as good as float, 8 are faster");
+      "Activation precision in bits where weights are integers, on a CPU: 16 is as good as float, "
+      "8 is faster");
 }
 
 Status ModelFlags::take_positional(const std::string& word) {
@@ -66,8 +69,9 @@ Status ModelFlags::take_positional(const std::string& word) {
 }
 
 void ModelFlags::add_download_to(Flags& flags) {
-  flags.option("--from-huggingface-repo", &repository, "REPO",
-               "A model as org/name[@revision]; downloaded first if it is not in the cache");
+  flags.option(
+      "--from-huggingface-repo", &repository, "REPO",
+      "The model as org/name[@revision]; it is downloaded first if it is not in the cache");
 }
 
 Result<std::filesystem::path> locate_model(const std::string& name) {

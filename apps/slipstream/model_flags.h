@@ -12,8 +12,10 @@ namespace slip {
 
 // What --kv-cache takes.
 inline constexpr const char* kKvCacheHelp =
-    "How keys and values are kept: f32, bf16, fp8, int8, or TurboQuant: k4v4 and others of 8 4 3 2 "
-    "bits, or a published name; auto is bf16, but f32 in eval and for one user on a CPU";
+    "Number format of the cache of keys and values: f32, bf16, fp8, int8, or TurboQuant codes with "
+    "8, 4, 3 or 2 bits for keys and for values, such as k4v4 or k8v4; auto is bf16, but f32 in "
+    "eval "
+    "and for one user on a CPU";
 
 // Flags that every verb with a model has.
 struct ModelFlags {

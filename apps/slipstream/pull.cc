@@ -21,17 +21,19 @@ class PlanOnly : public PullDisplay {
 
 class Pull : public Verb {
  public:
-  Pull() : flags_("pull", "Download a model from Hugging Face, or go on with it") {
-    flags_.positional("REPO", &repository_, "org/name, or org/name@revision");
-    flags_.option("--include", &files_.include, "GLOB",
-                  "Take these files instead of those that a model needs; may be repeated");
-    flags_.option("--exclude", &files_.exclude, "GLOB", "But not these; may be repeated");
+  Pull() : flags_("pull", "Download a model from Hugging Face, or resume a download") {
+    flags_.positional("REPO", &repository_, "Repository, as org/name or org/name@revision");
+    flags_.option(
+        "--include", &files_.include, "GLOB",
+        "Fetch the files that match instead of those that a model needs; may be repeated");
+    flags_.option("--exclude", &files_.exclude, "GLOB",
+                  "Do not fetch the files that match; may be repeated");
     flags_.option("--endpoint", &endpoint_, "URL",
-                  "Another hub; without it HF_ENDPOINT, or https://huggingface.co");
+                  "Hub to fetch from; default: HF_ENDPOINT, or https://huggingface.co");
     flags_.option("--cache-dir", &cache_, "DIR",
-                  "Where the models--... folders are; without it the Hugging Face cache");
-    flags_.option("--connections", &connections_, "N", "Requests at once");
-    flags_.flag("--verify", &verify_, "Look at the checksums of files that are there, too");
+                  "Folder of the models--... folders; default: the Hugging Face cache");
+    flags_.option("--connections", &connections_, "N", "Number of connections at once");
+    flags_.flag("--verify", &verify_, "Also check the checksums of files that are there already");
     flags_.flag("--dry-run", &dry_run_, "Say what would be fetched, and fetch nothing");
     flags_.flag("-q,--quiet", &quiet_, "Print only the folder");
     flags_.footer(

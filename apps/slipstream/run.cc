@@ -27,7 +27,7 @@ std::string read_piped_text(bool quiet) {
 
 class Run : public Verb {
  public:
-  Run() : flags_("run", "Chat with a model, or ask it one thing") { options_.add_to(flags_); }
+  Run() : flags_("run", "Chat with a model, or ask it one question") { options_.add_to(flags_); }
   Flags& flags() override { return flags_; }
 
   Status settle() override { return options_.settle(); }

@@ -22,26 +22,29 @@ bool looks_like_repository(const std::string& word) {
 }  // namespace
 
 void RunOptions::add_to(Flags& flags) {
-  flags.positional("MODEL", &first, "A folder or a repository id; without it minnow");
-  flags.positional("PROMPT", &second, "The question; without it (and nothing piped in) a chat");
+  flags.positional("MODEL", &first, "A folder or a repository id; default: minnow");
+  flags.positional("PROMPT", &second,
+                   "The question; without it, and with nothing piped in, a chat begins");
   model.add_to(flags);
   model.add_download_to(flags);
   flags.option("-p,--prompt", &prompt, "TEXT",
-               "The same as PROMPT, but exactly this: standard input is not read");
+               "The question, like PROMPT, but without reading standard input");
   flags.option("--ids", &ids, "FILE",
-               "A JSON list of token ids to go on from, without template and tokenizer");
-  flags.option("-s,--system", &system, "TEXT", "What the model is told before the conversation");
-  flags.flag("--raw", &raw, "Go on with the prompt as plain text, without the chat template");
+               "File with a JSON list of token ids to continue, instead of a prompt in text");
+  flags.option("-s,--system", &system, "TEXT",
+               "System prompt: what the model is told before the conversation");
+  flags.flag("--raw", &raw, "Continue the prompt as plain text, without the chat template");
   flags.choice("--think", &think, {"", "on", "off"},
-               "Whether the model thinks first; without it as its template says");
+               "Whether the model thinks before it answers; default: what its template does");
   flags.flag("--hide-thinking", &hide_thinking, "Do not show the model's thoughts");
-  flags.flag("--show-thinking", &show_thinking, "Show them even when the output is no terminal");
+  flags.flag("--show-thinking", &show_thinking,
+             "Show the model's thoughts even when the output is no terminal");
   sampling.add_to(flags);
   speculation.add_to(flags);
   flags.flag("--json", &json, "Print one JSON object at the end instead of text");
-  flags.flag("--stats", &stats, "Print how fast it was, also when there is no terminal");
-  flags.flag("-q,--quiet", &quiet, "Print only the answer: no statistics and no notes");
-  flags.flag("--dry-run", &dry_run, "Print the memory that would be used, and load nothing");
+  flags.flag("--stats", &stats, "Print the speed even when the output is no terminal");
+  flags.flag("-q,--quiet", &quiet, "Print the answer only, without statistics and notes");
+  flags.flag("--dry-run", &dry_run, "Print the memory that would be used, and exit");
   flags.footer(
       "Examples:\n"
       "  slipstream run                                   chat with minnow\n"

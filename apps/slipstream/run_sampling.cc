@@ -43,21 +43,28 @@ uint64_t random_seed() { return std::random_device{}(); }
 
 void SamplingFlags::add_to(Flags& flags) {
   flags.option("-n,--max-tokens", &max_tokens, "N",
-               "Tokens of the answer at most; without it until the context is full");
-  flags.flag("--greedy", &greedy, "Always the most likely token");
-  flags.option("--temperature", &temperature, "T",
-               "0 is greedy, more is more random; like the next ones by default what "
-               "generation_config.json says");
-  flags.option("--top-k", &top_k, "K", "Choose among the K most likely tokens; 0: all");
-  flags.option("--top-p", &top_p, "P", "Choose among the tokens that make up this probability");
-  flags.option("--min-p", &min_p, "P", "Leave out tokens less likely than P times the best");
-  flags.option("--repetition-penalty", &repetition_penalty, "R",
-               "Divide the odds of tokens already in the text");
-  flags.option("--presence-penalty", &presence_penalty, "X", "Lower tokens already in the answer");
+               "Greatest length of the answer in tokens; default: until the context is full");
+  flags.flag("--greedy", &greedy, "Always choose the most likely token");
+  flags.option(
+      "--temperature", &temperature, "T",
+      "Randomness of the answer; 0: always the most likely token. The default of this and the "
+      "next six flags is what the model's generation_config.json says");
+  flags.option("--top-k", &top_k, "K", "Choose among the K most likely tokens; 0: among all");
+  flags.option("--top-p", &top_p, "P",
+               "Choose among the most likely tokens that together have probability P");
+  flags.option("--min-p", &min_p, "P",
+               "Leave out tokens that are less likely than P times the most likely one");
+  flags.option(
+      "--repetition-penalty", &repetition_penalty, "R",
+      "Make tokens that the prompt or the answer already has less likely, by the factor R");
+  flags.option("--presence-penalty", &presence_penalty, "X",
+               "Lower the score of tokens that the answer already has by X");
   flags.option("--frequency-penalty", &frequency_penalty, "X",
-               "Lower them for every time they are in the answer");
-  flags.option("--logit-bias", &logit_bias, "ID=BIAS", "Raise or lower one token; may be repeated");
-  flags.option("--seed", &seed, "N", "Makes a random answer repeatable; shown with the statistics");
+               "Lower the score of a token by X for every time that the answer already has it");
+  flags.option("--logit-bias", &logit_bias, "ID=BIAS",
+               "Raise or lower the score of one token; may be repeated");
+  flags.option("--seed", &seed, "N",
+               "Seed that makes a random answer repeatable; the statistics show it");
   flags.option("--stop", &stop, "TEXT", "End the answer before this text; may be repeated");
   flags.flag("--ignore-eos", &ignore_eos, "Do not stop at the model's end tokens");
 }

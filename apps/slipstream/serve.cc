@@ -8,8 +8,7 @@ namespace {
 
 class Serve : public Verb {
  public:
-  Serve()
-      : flags_("serve", "Answer many at once over HTTP, as OpenAI's and Anthropic's servers do") {
+  Serve() : flags_("serve", "Serve the OpenAI and Anthropic APIs and a chat page over HTTP") {
     options_.add_to(flags_);
   }
   Flags& flags() override { return flags_; }

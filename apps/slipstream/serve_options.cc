@@ -8,39 +8,50 @@
 namespace slip {
 
 void ServeOptions::add_to(Flags& flags) {
-  flags.positional("MODEL", &positional_model, "A folder or a repository id; without it minnow");
+  flags.positional("MODEL", &positional_model, "A folder or a repository id; default: minnow");
   model.add_to(flags);
   model.add_download_to(flags);
   speculation.add_to(flags);
   flags.option("--host", &host, "ADDRESS",
-               "Where to listen; any but this machine's own needs an API key");
-  flags.option("--port", &port, "N", "0: any that is free");
+               "Address to listen on; one that other machines can reach needs an API key");
+  flags.option("--port", &port, "N", "Port to listen on; 0: any that is free");
   flags.option("--api-key-file", &api_key_file, "FILE",
-               "Keys that clients may present, one per line; SLIPSTREAM_API_KEY holds another");
+               "File of API keys that clients may present, one per line; the environment variable "
+               "SLIPSTREAM_API_KEY may hold another");
   flags.flag("--insecure", &insecure, "Listen to other machines without asking for a key");
-  flags.option("--tls-cert", &tls_certificate, "FILE", "Certificate chain (PEM), for https");
-  flags.option("--tls-key", &tls_key, "FILE", "Its private key (PEM)");
-  flags.option("--allowed-host", &allowed_hosts, "NAME",
-               "A name this server is reached by, beyond localhost and addresses; may be repeated");
-  flags.option("--allowed-origin", &allowed_origins, "URL",
-               "A site whose pages may use this server, as https://chat.example; may be repeated");
-  flags.option("--max-users", &max_users, "N",
-               "Answers made at once; others wait. 0: as many as suit the memory");
-  flags.option("--max-queue", &max_queue, "N", "Requests that may wait; more are refused");
-  flags.option("--max-body", &max_body, "SIZE", "The longest request taken");
+  flags.option("--tls-cert", &tls_certificate, "FILE", "Certificate chain for https (PEM)");
+  flags.option("--tls-key", &tls_key, "FILE", "Private key of the certificate (PEM)");
+  flags.option(
+      "--allowed-host", &allowed_hosts, "NAME",
+      "Another host name that clients reach this server by, e.g. host.docker.internal; may be "
+      "repeated");
+  flags.option(
+      "--allowed-origin", &allowed_origins, "URL",
+      "A web site whose pages may use this server, e.g. https://chat.example; may be repeated");
+  flags.option(
+      "--max-users", &max_users, "N",
+      "Number of answers made at once, others wait; 0: as many as the memory has room for");
+  flags.option("--max-queue", &max_queue, "N",
+               "Number of requests that may wait; further ones are refused");
+  flags.option("--max-body", &max_body, "SIZE", "Size of the longest request that is accepted");
   flags.option("--alias", &aliases, "NAME",
-               "Another name that clients may call the model by; may be repeated");
-  flags.choice("--reasoning-field", &reasoning_field,
-               {"reasoning_content", "reasoning", "both", "none"},
-               "Where thoughts go in chat completions; none: into the content, between tags");
-  flags.flag("--strict-template", &strict_template,
-             "Give messages to the model's template as they come: late system turns not merged");
-  flags.option("--config", &config, "FILE",
-               "Settings named as these flags, as NAME = VALUE lines or JSON; flags win");
-  flags.choice("--log-format", &log_format, {"text", "json"}, "Of the lines on standard error");
+               "Another name that clients may ask for the model by; may be repeated");
+  flags.choice(
+      "--reasoning-field", &reasoning_field, {"reasoning_content", "reasoning", "both", "none"},
+      "Field of chat completions that holds the model's thoughts; none: the content, between tags");
+  flags.flag(
+      "--strict-template", &strict_template,
+      "Give messages to the model's template as they are, without merging late system messages "
+      "into the first");
+  flags.option(
+      "--config", &config, "FILE",
+      "Read settings from a file: these flags' names as NAME = VALUE lines or JSON; flags on the "
+      "command line win");
+  flags.choice("--log-format", &log_format, {"text", "json"},
+               "Format of log lines (on standard error)");
   flags.option("--shutdown-seconds", &shutdown_seconds, "S",
-               "How long answers may take to end after SIGTERM; a second signal ends at once");
-  flags.flag("--dry-run", &dry_run, "Print the memory that would be used, and serve nobody");
+               "Seconds that answers have to end after SIGTERM; a second signal stops at once");
+  flags.flag("--dry-run", &dry_run, "Print the memory that would be used, and exit");
   flags.footer(
       "Examples:\n"
       "  slipstream serve                                  minnow on http://127.0.0.1:8080\n"

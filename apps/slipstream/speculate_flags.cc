@@ -15,17 +15,18 @@ bool is_number(const std::string& text) {
 void SpeculateFlags::add_to(Flags& flags) {
   flags.option(
       "--speculate", &speculate, "off|N|auto",
-      "Tokens to draft per step; auto takes as many as pay. Changes speed, never the text");
+      "Number of tokens to draft per step; auto: as many as make it faster. Drafts change the "
+      "speed, never the text");
   add_drafter_to(flags);
 }
 
 void SpeculateFlags::add_drafter_to(Flags& flags) {
   flags.choice(
       "--drafter", &drafter, {"int4", "int8", "keep"},
-      "How to hold the drafting layer where files have 16 bits; coarse drafts cost nothing "
-      "but acceptance");
+      "Format of the drafting layer where the files have 16 bits: rounded while loading, or kept; "
+      "a coarser one is faster, its drafts are right less often");
   flags.option("--draft-shortlist", &shortlist, "N",
-               "Draft among the N most useful tokens only; 0: among all");
+               "Choose drafts from a list of the N most common tokens; 0: from all tokens");
 }
 
 Status SpeculateFlags::check() const {
