@@ -38,9 +38,10 @@ test: test-deps build check sanitize ## build and run all tests; R=kernels for t
 	@ctest --preset release -j2
 endif
 
-check: test-deps ## formatting and include edges
+check: test-deps ## formatting, include edges, lengths of files
 	@tools/check-format.sh
 	@tools/check-includes.sh
+	@tools/check-sizes.sh
 
 tidy: deps ## clang-tidy over src/ and apps/; R='text|hub' for a part
 	@tools/check-tidy.sh $(if $(R),'$(R)')
