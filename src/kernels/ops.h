@@ -37,7 +37,7 @@ StepLimits largest(const StepLimits& a, const StepLimits& b);
 struct StepKey {
   const void* owner = nullptr;  // the model, and which of its passes
   int64_t kind = 0;
-  int64_t passes = 1;  // one after the other; what follows is of the first
+  int64_t passes = 1;  // back to back in this step; what follows is the first one's
   int64_t rows = 0;
   int64_t outputs = 0;
   int64_t first_output = 0;

@@ -49,7 +49,23 @@ int64_t CudaOps::context_to_cover(std::span<const Span> spans) const {
   return longest;
 }
 
+namespace {
+
+// Of steps: sequences, each with as many passes of drafts as it may have one after the other.
+constexpr int64_t kMostSpans = int64_t{64} * 8;
+
+int64_t most_pages(const StepLimits& limits) {
+  constexpr int64_t kPositionsPerPage = 64;
+  return kMostSpans * ((limits.context + kPositionsPerPage - 1) / kPositionsPerPage);
+}
+
+}  // namespace
+
 size_t CudaOps::scratch_bytes(const StepLimits& limits) const {
+  return largest_scratch(limits) + StepGraphs::table_bytes(kMostSpans, most_pages(limits));
+}
+
+size_t CudaOps::largest_scratch(const StepLimits& limits) const {
   // Rows that come rounded, and sums of parts: what has wide inputs ends in the residual.
   check(linear_parts(limits.hidden) == 1, "a hidden state of ", limits.hidden,
         ": outputs of other layers are not reserved for");
@@ -63,11 +79,8 @@ size_t CudaOps::scratch_bytes(const StepLimits& limits) const {
 }
 
 void CudaOps::reserve(const StepLimits& limits) {
-  // Sequences of a step, and passes of drafts that it may have one after the other.
-  constexpr int64_t kSequences = 64, kPasses = 8, kPositionsPerPage = 64;
-  const int64_t pages = (limits.context + kPositionsPerPage - 1) / kPositionsPerPage;
-  graphs_->reserve(kSequences * kPasses, kSequences * kPasses * pages);
-  scratch(scratch_bytes(limits));
+  graphs_->reserve(kMostSpans, most_pages(limits));
+  scratch(largest_scratch(limits));
 }
 
 std::byte* CudaOps::scratch(size_t bytes) {

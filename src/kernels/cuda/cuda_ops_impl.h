@@ -79,6 +79,8 @@ class CudaOps : public Ops {
   // of lengths that the recording will serve; otherwise the longest of the spans.
   int64_t context_to_cover(std::span<const Span> spans) const;
 
+  // What any operation of such steps needs of scratch().
+  size_t largest_scratch(const StepLimits& limits) const;
   // Scratch that one operation may use from its first kernel to its last; grows outside of steps.
   std::byte* scratch(size_t bytes);
   // For blocks that count each other; all zero between launches.
@@ -93,11 +95,12 @@ class CudaOps : public Ops {
   void run_linears(const View& x, std::span<const LinearOutput> outputs, bool add);
   // Where a GPU has no room for all rows at once.
   void run_in_halves(const View& x, std::span<const LinearOutput> outputs, bool add);
-  // `logits`: null where experts have been chosen; they come in quads.
-  // Of experts that have been chosen, or, with logits, have not; beside a dense MLP, or not.
+  // How experts are chosen: by these logits, which come in quads, or, where they are null, not any
+  // more. A scale per expert, or null.
   struct Choosing {
     const float *logits, *scales;
   };
+  // `dense`: an MLP that runs beside them, or null.
   void run_experts(const ExpertsArgs& args, const Choosing& choosing, const GatedMlpArgs* dense);
   void add_shared_expert(const ExpertsArgs& args);
 

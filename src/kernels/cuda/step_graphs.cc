@@ -36,14 +36,17 @@ StepGraphs::StepGraphs(const Launcher& launcher, Memory& memory)
   reserve(8, 4096);
 }
 
+size_t StepGraphs::table_bytes(int64_t spans, int64_t pages) {
+  return size_t(spans) * sizeof(DeviceSpan) + size_t(pages) * sizeof(int32_t);
+}
+
 void StepGraphs::reserve(int64_t spans, int64_t pages) {
   if (spans <= max_spans_ && pages <= max_pages_) return;
   check(recorded_context_ == 0, "a recorded step has ", spans, " spans, ", pages, " pages; ",
         max_spans_, " and ", max_pages_, " were reserved");
   max_spans_ = std::max(spans, max_spans_);
   max_pages_ = std::max(pages, max_pages_);
-  const size_t bytes =
-      size_t(max_spans_) * sizeof(DeviceSpan) + size_t(max_pages_) * sizeof(int32_t);
+  const size_t bytes = table_bytes(max_spans_, max_pages_);
   table_ = Buffer(memory_, bytes);
   host_table_.assign(bytes, std::byte{0});
   forget_all();  // they name the old table

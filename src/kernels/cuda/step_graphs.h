@@ -21,8 +21,9 @@ class StepGraphs {
   StepGraphs(const StepGraphs&) = delete;
   StepGraphs& operator=(const StepGraphs&) = delete;
 
-  // Room for spans and page tables of steps up to these sizes.
+  // Room for spans and page tables of steps up to these sizes, and the bytes that it takes.
   void reserve(int64_t spans, int64_t pages);
+  static size_t table_bytes(int64_t spans, int64_t pages);
 
   void run(const StepKey& key, std::span<const Span> spans, const StepBody& body);
   // Whether steps of so many rows are recorded.
