@@ -9,7 +9,7 @@
 
 #include "server/api.h"
 #include "server/chat_request.h"
-#include "server/chat_special_tokens.h"
+#include "text/special_token_guard.h"
 #include "text/output_format.h"
 #include "text/reasoning.h"
 

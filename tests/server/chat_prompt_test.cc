@@ -1,7 +1,7 @@
 // How conversations become prompts.
 #include <gmock/gmock.h>
 
-#include "server/chat_special_tokens.h"
+#include "text/special_token_guard.h"
 #include "tests/server/api_fixture.h"
 
 namespace slip {

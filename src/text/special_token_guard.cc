@@ -1,4 +1,4 @@
-#include "server/chat_special_tokens.h"
+#include "text/special_token_guard.h"
 
 #include <algorithm>
 #include <utility>
