@@ -175,6 +175,32 @@ TEST_F(ChatPrompt, MarksLeaveNoTrace) {
   EXPECT_EQ(guard.encode("plain text, as ever"), tokenizer().encode("plain text, as ever"));
 }
 
+TEST_F(ChatPrompt, ShowsTheToolsThatAreAllowed) {
+  const auto tool = [](const std::string& name) {
+    return R"({"type":"function","function":{"name":")" + name + R"("}})";
+  };
+  const auto choice = [&](const std::string& mode, const std::string& allowed) {
+    return hi_ + R"(,"tools":[)" + tool("weather") + "," + tool("clock") + "," + tool("news") +
+           R"(],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":")" + mode +
+           R"(","tools":[)" + allowed + "]}}";
+  };
+  const std::string two = prompt(choice("auto", tool("weather") + "," + tool("news")));
+  EXPECT_THAT(two, AllOf(HasSubstr("weather"), HasSubstr("news"), Not(HasSubstr("clock"))));
+  EXPECT_EQ(asked().constraint->clone()->allows(tokenizer().encode("Hello")[0]), true);
+
+  prompt(choice("required", tool("clock")));
+  const std::unique_ptr<Constraint> required = asked().constraint->clone();
+  for (const int32_t id : tokenizer().encode("</think>\n\n<tool_call>\n<function=clock>")) {
+    ASSERT_TRUE(required->allows(id)) << tokenizer().token_bytes(id);
+    required->advance(id);
+  }
+  for (const std::string& members :
+       {choice("required", ""), choice("auto", tool("other")), choice("perhaps", tool("clock")),
+        choice("auto", R"({"type":"function"})"),
+        hi_ + R"(,"tool_choice":{"type":"allowed_tools"})"})
+    EXPECT_EQ(post("/v1/chat/completions", "{" + members + "}")->status(), 400) << members;
+}
+
 TEST_F(ChatPrompt, HidesToolsThatMustNotBeCalled) {
   const std::string tools =
       R"(,"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}])";
