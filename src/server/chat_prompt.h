@@ -9,9 +9,9 @@
 
 #include "server/api.h"
 #include "server/chat_request.h"
-#include "text/special_token_guard.h"
 #include "text/output_format.h"
 #include "text/reasoning.h"
+#include "text/special_token_guard.h"
 
 namespace slip {
 
