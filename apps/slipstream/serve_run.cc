@@ -63,7 +63,11 @@ class Serving {
     // A few of the longest must fit, or they would never be taken.
     http.bodies_bytes = std::max(http.bodies_bytes, 4 * http.limits.body_bytes);
     gate_.emplace(HttpGate::Options{
-        .keys = std::move(keys), .hosts = our_names(), .origins = options_.allowed_origins});
+        .keys = std::move(keys),
+        .hosts = our_names(),
+        .origins = options_.allowed_origins,
+        .host_hint = "start the server with --allowed-host NAME to let it in",
+        .origin_hint = "start the server with --allowed-origin URL to let them in"});
     std::vector<ApiRoute> routes = operations_.routes();
     for (ApiRoute& route : api_.routes()) routes.push_back(std::move(route));
     router_ = std::make_unique<Router>(std::move(routes), kRequestThreads);
@@ -77,7 +81,9 @@ class Serving {
       log_.request(record);
     };
     SLIP_TRY(server_, HttpServer::start(http, std::move(hooks)));
-    log_.note("listening", cat("listening on ", url(), ", loading ", model_.name()),
+    log_.note("listening",
+              cat("listening on ", url(), is_any(options_.host) ? " and all other addresses" : "",
+                  ", loading ", model_.name()),
               {{"url", url()}, {"model", model_.name()}});
     return {};
   }
@@ -139,9 +145,11 @@ class Serving {
     return names;
   }
 
+  // One that can be opened here, whatever else we listen to.
   std::string url() const {
-    const std::string host =
-        options_.host.find(':') == std::string::npos ? options_.host : cat("[", options_.host, "]");
+    std::string host = options_.host;
+    if (is_any(host)) host = host.find(':') == std::string::npos ? "127.0.0.1" : "::1";
+    if (host.find(':') != std::string::npos) host = cat("[", host, "]");
     return cat(options_.tls_certificate.empty() ? "http://" : "https://", host, ":",
                server_->port());
   }
