@@ -52,9 +52,11 @@ class TalkingModel {
   const std::string& name() const { return name_; }
   const ModelSource& source() const { return source_; }
   const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  const std::string& why_no_tokenizer() const { return no_tokenizer_; }
   // How it marks its thoughts and tool calls.
   const OutputFormat& output_format() const;
   const ChatTemplate* chat_template() const { return template_ ? &*template_ : nullptr; }
+  const std::string& why_no_template() const { return no_template_; }
   const GenerationDefaults& defaults() const { return defaults_; }
   const Backend& backend() const { return backend_; }
   Engine& engine() const { return *engine_; }
@@ -73,7 +75,7 @@ class TalkingModel {
   ModelSource source_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> template_;
-  std::string no_tokenizer_, no_template_;  // why not
+  std::string no_tokenizer_, no_template_;
   GenerationDefaults defaults_;
   Backend backend_;
   std::unique_ptr<Engine> engine_;

@@ -81,6 +81,8 @@ class Serving {
       log_.request(record);
     };
     SLIP_TRY(server_, HttpServer::start(http, std::move(hooks)));
+    if (!model_.chat_template())
+      log_.note("no_chat", cat("chat endpoints are off: ", model_.why_no_template()));
     log_.note("listening",
               cat("listening on ", url(), is_any(options_.host) ? " and all other addresses" : "",
                   ", loading ", model_.name()),
@@ -119,6 +121,7 @@ class Serving {
     served.names.insert(served.names.end(), options_.aliases.begin(), options_.aliases.end());
     served.tokenizer = model_.tokenizer();
     served.chat_template = model_.chat_template();
+    served.why_no_template = model_.why_no_template();
     served.defaults = model_.defaults();
     served.context = model_.source().max_context();
     served.created = std::time(nullptr);
@@ -252,7 +255,7 @@ Result<int> serve(const ServeOptions& options) {
   raise_descriptor_limit();
   SLIP_TRY(KeyRing keys, options.keys(user_environment()));
   SLIP_TRY(TalkingModel model, TalkingModel::open(options.model));
-  if (!model.tokenizer()) return error("a server needs a tokenizer, and the model has none");
+  if (!model.tokenizer()) return error(model.why_no_tokenizer(), "; a server needs a tokenizer");
   if (options.dry_run) {
     SLIP_TRY(const MemoryPlan plan,
              model.plan_for_many(options.model, options.speculation, options.max_users));

@@ -41,7 +41,9 @@ PromptWriter::PromptWriter(const ServedModel& model, bool strict_template)
 
 ApiResult<std::string> PromptWriter::render(const ChatRequest& request) const {
   if (!model_.chat_template)
-    return bad_request("the model has no chat template; use /v1/completions", "model");
+    return bad_request(
+        cat("there are no chats with this model, use /v1/completions: ", model_.why_no_template),
+        "model");
   SLIP_API_TRY(JsonArray messages, normalised_messages(request.messages));
   if (!strict_template_) messages = with_one_system_message(std::move(messages));
 
