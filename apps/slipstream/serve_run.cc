@@ -39,7 +39,7 @@ constexpr double kLoadNoteSeconds = 5;
 constexpr double kGoodbyeSeconds = 2;
 
 std::string what_fits(const TalkingModel& model, const MemoryPlan& plan) {
-  return cat(model.backend().description, ": up to ", plan.sequences, " answers at once, ",
+  return cat(model.backend().description, ": up to ", plan.sequences, " answers at once, up to ",
              plan.context, " positions each, ", plan.pages * kPageLen, " in all\n",
              plan.describe());
 }

@@ -170,8 +170,11 @@ TEST(Serve, IsThereBeforeTheModelIs) {
 TEST(Serve, DryRunSaysWhatFits) {
   const Finished done = run({"serve", "--dry-run", "--max-users", "3", "-c", "2K"});
   EXPECT_EQ(done.status, 0);
-  EXPECT_THAT(done.out, HasSubstr("up to 3 answers at once, 2048 positions each"));
+  EXPECT_THAT(done.out, HasSubstr("up to 3 answers at once, up to 2048 positions each"));
   EXPECT_THAT(done.out, HasSubstr("weights"));
+  // What an agent sends first is longer than an equal share.
+  EXPECT_THAT(run({"serve", "--dry-run", "--max-users", "4"}).out,
+              HasSubstr("up to 4 answers at once, up to 32768 positions each, 32768 in all"));
 }
 
 TEST(Serve, UsesNoProcessorWhenIdle) {
@@ -295,7 +298,7 @@ TEST(Serve, ReadsAConfigFile) {
   {
     Server server({"--config", lines});
     ASSERT_TRUE(server.wait_until_ready()) << server.log();
-    EXPECT_THAT(server.log(), HasSubstr("up to 3 answers at once, 1024 positions each"));
+    EXPECT_THAT(server.log(), HasSubstr("up to 3 answers at once, up to 1024 positions each"));
     const std::string models = server.ask(get_request("/v1/models"));
     EXPECT_THAT(models, HasSubstr("small fry"));
     EXPECT_THAT(models, HasSubstr("\"max_model_len\": 1024"));
@@ -307,7 +310,7 @@ TEST(Serve, ReadsAConfigFile) {
       folder.write("serve.json", R"({"max_users": 3, "ctx": "1K", "alias": ["a", "b"]})");
   Server server({"--config", json, "--max-users", "2"});
   ASSERT_TRUE(server.wait_until_ready()) << server.log();
-  EXPECT_THAT(server.log(), HasSubstr("up to 2 answers at once, 1024 positions each"));
+  EXPECT_THAT(server.log(), HasSubstr("up to 2 answers at once, up to 1024 positions each"));
 
   const Finished wrong = run({"serve", "--config", folder.write("bad.conf", "prot = 8080\n")});
   EXPECT_EQ(wrong.status, 2);
