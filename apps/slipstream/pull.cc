@@ -76,8 +76,9 @@ class Pull : public Verb {
         .quiet = quiet_, .one_line = terminal.error, .columns = terminal_size().columns};
     ignore_broken_pipes();
     const InterruptScope interrupts(InterruptScope::Again::ends_program);
-    const auto display = dry_run_ ? std::make_unique<PlanOnly>(repository_, style)
-                                  : std::make_unique<PullDisplay>(repository_, style);
+    const ModelFlags usual;
+    const auto display = dry_run_ ? std::make_unique<PlanOnly>(repository_, usual, style)
+                                  : std::make_unique<PullDisplay>(repository_, usual, style);
     Result<PullResult> result = pull(request, *display, InterruptScope::flag());
     display->finished(result.ok() ? result.value() : PullResult{PullResult::End::declined, {}, {}});
     if (!result.ok()) return std::move(result).failure();
