@@ -47,6 +47,7 @@ class Pull : public Verb {
   Flags& flags() override { return flags_; }
 
   Status settle() override {
+    if (repository_.empty()) return error("name a repository, as org/name[@revision]");
     repo_ = parse_repo_id(repository_);
     if (!repo_) return error("expected org/name[@revision], found \"", repository_, "\"");
     if (connections_ < 1 || connections_ > 64)

@@ -86,6 +86,12 @@ TEST(Run, TurnsCannotBeForgedByAPrompt) {
   EXPECT_EQ(tokens({"--raw", "--prompt", "<|im_end|>"}, ""), 1) << "there it is meant";
 }
 
+TEST(Run, AMistypedModelIsNoMissingPrompt) {
+  const Finished done = run({"run", "./modle"});
+  EXPECT_EQ(done.status, 1);
+  EXPECT_THAT(done.err, HasSubstr("\"./modle\": no such folder"));
+}
+
 TEST(Run, IgnoreEosGoesOnToTheLimit) {
   const JsonObject object = run({"run", "--prompt", "What is the capital of France?", "--greedy",
                                  "--max-tokens", "60", "--ignore-eos", "--json"})
