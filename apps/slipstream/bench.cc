@@ -139,7 +139,7 @@ class Bench : public Verb {
     // A shape's name alone is enough: there are no such files to confuse it with.
     synthetic_ |= ModelSource::is_shape(model_.model);
     if (synthetic_) return ModelSource::synthetic(model_.model);
-    SLIP_TRY(const std::filesystem::path folder, locate_model(model_.model));
+    SLIP_TRY(const std::filesystem::path folder, locate_model_beside_shapes(model_.model));
     return open_model(folder, model_);
   }
 

@@ -87,6 +87,7 @@ class BenchLadder : public Verb {
     if (synthetic_) {
       SLIP_TRY(shape, ModelSource::synthetic(model_.model));
     } else {
+      SLIP_TRY([[maybe_unused]] const auto folder, locate_model_beside_shapes(model_.model));
       SLIP_TRY(talking, TalkingModel::open(model_));
     }
     name_ = talking ? talking->name() : model_.model;

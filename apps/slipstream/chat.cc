@@ -177,9 +177,9 @@ class Chat {
   }
 
   Result<RunAnswer> make(const JsonArray& messages) {
-    SLIP_TRY(const std::string prompt, model_.render(messages, think_));
+    SLIP_TRY(ChatPrompt prompt, model_.prompt(messages, think_));
     GenerateRequest request = options_.sampling.request(model_.defaults());
-    SLIP_TRY(request.prompt, model_.encode(prompt));
+    request.prompt = std::move(prompt.ids);
     request.drafts = drafts_ ? &*drafts_ : nullptr;
     if (terminal_.escapes) style_.columns = terminal_size().columns;  // windows change
     AnswerPrinter printer(style_, [](std::string_view piece) {
@@ -187,8 +187,7 @@ class Chat {
              std::fflush(stdout) == 0;
     });
     return make_answer(session_, model_.tokenizer(), request,
-                       {.starts_in_thoughts = ends_in_thoughts(model_.output_format(), prompt)},
-                       printer);
+                       {.starts_in_thoughts = prompt.in_thoughts}, printer);
   }
 
   std::string context_line() const {
@@ -229,8 +228,7 @@ Result<int> chat(const RunOptions& options, const Terminal& terminal) {
   SLIP_TRY(TalkingModel model, TalkingModel::open(options.model));
   // What a chat needs is missed before gigabytes are loaded.
   const JsonArray probe{JsonObject{{"role", "user"}, {"content", "?"}}};
-  SLIP_TRY(const std::string rendered, model.render(probe, options.thinking()));
-  SLIP_TRY([[maybe_unused]] const std::vector<int32_t> ids, model.encode(rendered));
+  SLIP_TRY([[maybe_unused]] const ChatPrompt prompt, model.prompt(probe, options.thinking()));
   SLIP_TRY_STATUS(model.load(options.model, options.speculation, 0));
   const Styles styles(terminal.colors);
   if (!options.quiet)

@@ -20,6 +20,7 @@ class Completions : public Verb {
   Flags& flags() override { return flags_; }
 
   Status settle() override {
+    if (shell_.empty()) return error("name a shell: bash, zsh or fish");
     std::vector<VerbToComplete> verbs;
     for (const auto& verb : make_all_verbs()) {
       const Flags& flags = verb->flags();

@@ -7,6 +7,7 @@
 #include "environment.h"
 #include "machine.h"
 #include "model_flags.h"
+#include "models/model_source.h"
 #include "roofs.h"
 #include "run_stats.h"
 #include "verb.h"
@@ -32,6 +33,7 @@ class Doctor : public Verb {
     measure_speed();
     look_at_disk();
     look_at_model();
+    look_at_files();
     look_at_folders();
     if (json_) {
       JsonArray problems;
@@ -159,6 +161,20 @@ class Doctor : public Verb {
     std::snprintf(loaded, sizeof(loaded), "loads in %.2f s, ", model.load_seconds);
     row("minnow",
         cat(loaded, describe_rate(model.tokens_per_second), " tok/s, ", model.folder.string()));
+  }
+
+  // Of the model that was named: headers, and whether the files are as long as those say.
+  void look_at_files() {
+    if (model_.empty()) return;
+    const Result<std::filesystem::path> folder = locate_model(model_);
+    if (!folder.ok()) return;  // which measuring the disk has told
+    const Result<ModelSource> source = ModelSource::open(folder.value());
+    report_["model"] = JsonObject{{"works", source.ok()}};
+    if (!source.ok()) {
+      works_ = false;
+      return problem("The model cannot be loaded: " + source.failure().message);
+    }
+    row("model", cat("files have all that their headers say, ", folder.value().string()));
   }
 
   void look_at_folders() {

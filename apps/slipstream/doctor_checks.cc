@@ -145,8 +145,8 @@ Result<ModelCheck> check_default_model() {
   request.max_tokens = 64;
   request.stop_ids = model.defaults().stop_ids;
   const JsonArray messages{JsonObject{{"role", "user"}, {"content", "Tell me a story."}}};
-  SLIP_TRY(const std::string prompt, model.render(messages, false));
-  SLIP_TRY(request.prompt, model.encode(prompt));
+  SLIP_TRY(ChatPrompt prompt, model.prompt(messages, false));
+  request.prompt = std::move(prompt.ids);
   Session session(model.engine());
   SLIP_TRY(const GenerateResult result, generate(session, model.tokenizer(), request, {}));
   check.tokens_per_second = result.decode_rate();

@@ -34,7 +34,11 @@ Result<std::vector<int32_t>> ids_from(const Json& json, const std::string& path)
 
 Result<std::vector<std::vector<int32_t>>> read_id_lists(const std::string& path) {
   SLIP_TRY(const std::string text, read_text_file(path));
-  SLIP_TRY(Json json, parse_json(text, path));
+  Result<Json> parsed = parse_json(text, path);
+  if (!parsed.ok())
+    return error(parsed.failure().message,
+                 "; ids are a JSON list, as slipstream eval tokenize makes it of a text");
+  Json json = std::move(parsed).value();
   if (json.is_object()) {  // as `eval tokenize` prints them
     Json* ids = json.get_object().if_contains("ids");
     if (!ids) return error(path, ": expected a list of token ids, found an object without \"ids\"");

@@ -72,6 +72,13 @@ void Flags::footer(const std::string& text) { parser_->app.footer(text); }
 
 Result<Flags::Outcome> Flags::parse(const std::vector<std::string>& arguments) {
   arguments_ = arguments;
+  Result<Outcome> outcome = take(arguments);
+  if (outcome.ok()) return outcome;
+  return error("slipstream ", verb_, ": ", outcome.failure().message, "; see slipstream ", verb_,
+               " --help");
+}
+
+Result<Flags::Outcome> Flags::take(const std::vector<std::string>& arguments) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     parser_->app.parse(reversed);
@@ -79,7 +86,7 @@ Result<Flags::Outcome> Flags::parse(const std::vector<std::string>& arguments) {
     std::fputs(help().c_str(), stdout);
     return Outcome::done;
   } catch (const CLI::ParseError& failure) {
-    return error("slipstream ", verb_, ": ", failure.what(), "; see slipstream ", verb_, " --help");
+    return error(failure.what());
   }
   return Outcome::run;
 }
@@ -92,7 +99,7 @@ Status Flags::add_settings(const Settings& settings) {
     if (option->count() == 0) arguments.push_back(cat("--", name, "=", value));
   }
   arguments.insert(arguments.end(), arguments_.begin(), arguments_.end());
-  const Result<Outcome> outcome = parse(arguments);
+  const Result<Outcome> outcome = take(arguments);
   return outcome.ok() ? Status() : outcome.failure();
 }
 

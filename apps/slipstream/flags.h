@@ -59,6 +59,10 @@ class Flags {
 
  private:
   struct Parser;  // CLI11's App
+
+  // As parse(), with nothing but the reason in an error.
+  Result<Outcome> take(const std::vector<std::string>& arguments);
+
   std::string verb_, summary_;
   std::vector<std::string> arguments_;  // as last parsed
   std::unique_ptr<Parser> parser_;

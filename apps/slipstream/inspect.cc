@@ -35,7 +35,7 @@ class Inspect : public Verb {
     const bool shape =
         ModelSource::is_shape(request.name) && !std::filesystem::exists(request.name, ignored);
     if (!shape) {
-      SLIP_TRY(request.folder, locate_model(request.name));
+      SLIP_TRY(request.folder, locate_model_beside_shapes(request.name));
     }
     SLIP_TRY(const Backend backend, make_backend({}));
     request.kv = kv.value_or(backend.ops->usual_kv(1));

@@ -17,9 +17,13 @@ Result<LadderTests> written_tests(const TalkingModel& model,
   for (const LadderPrompt& prompt : prompts) {
     const JsonArray messages{JsonObject{{"role", "user"}, {"content", prompt.prompt}}};
     // Whether it thinks first is left to the template, as in the recipe: thoughts are tokens too.
-    const Result<std::string> rendered = model.render(messages, std::nullopt);
-    SLIP_TRY(std::vector<int32_t> ids,
-             model.encode(rendered.ok() ? rendered.value() : prompt.prompt));
+    Result<ChatPrompt> chat = model.prompt(messages, std::nullopt);
+    std::vector<int32_t> ids;
+    if (chat.ok()) {
+      ids = std::move(chat).value().ids;
+    } else {
+      SLIP_TRY(ids, model.encode(prompt.prompt));
+    }
     tests.list.push_back({prompt.name, std::move(ids), prompt.max_tokens});
   }
   tests.stop_ids = model.defaults().stop_ids;

@@ -1,7 +1,9 @@
 #include "model_flags.h"
 
+#include "base/repo_id.h"
 #include "checkpoint/model_location.h"
 #include "environment.h"
+#include "models/model_source.h"
 
 namespace slip {
 namespace {
@@ -79,6 +81,13 @@ Result<std::filesystem::path> locate_model(const std::string& name) {
   return find_model(name, {.hf_cache_dirs = hugging_face_caches()});
 }
 
+Result<std::filesystem::path> locate_model_beside_shapes(const std::string& name) {
+  Result<std::filesystem::path> folder = locate_model(name);
+  if (folder.ok() || parse_repo_id(name)) return folder;
+  return error(folder.failure().message, ", nor a shape; those are ",
+               join(ModelSource::shape_names(), ", "));
+}
+
 Result<ModelSource> open_model(const std::filesystem::path& folder, const ModelFlags& flags) {
   if (flags.drafter_model.empty()) return ModelSource::open(folder);
   SLIP_TRY(const std::filesystem::path drafter, locate_model(flags.drafter_model));
@@ -87,7 +96,7 @@ Result<ModelSource> open_model(const std::filesystem::path& folder, const ModelF
 
 Result<ModelSource> open_model_or_shape(const ModelFlags& flags) {
   if (ModelSource::is_shape(flags.model)) return ModelSource::synthetic(flags.model);
-  SLIP_TRY(const std::filesystem::path folder, locate_model(flags.model));
+  SLIP_TRY(const std::filesystem::path folder, locate_model_beside_shapes(flags.model));
   return open_model(folder, flags);
 }
 

@@ -45,6 +45,9 @@ struct ModelFlags {
 // Where a model name leads: an existing folder or a repository in the local Hugging Face cache.
 Result<std::filesystem::path> locate_model(const std::string& name);
 
+// The same for verbs that take a published shape as well: their refusal names those, too.
+Result<std::filesystem::path> locate_model_beside_shapes(const std::string& name);
+
 // The files in a folder that locate_model() found, and of the drafter that the flags name.
 Result<ModelSource> open_model(const std::filesystem::path& folder, const ModelFlags& flags);
 

@@ -49,6 +49,7 @@ class Pull : public Verb {
   Flags& flags() override { return flags_; }
 
   Status settle() override {
+    if (repository_.empty()) return error("name a repository, as org/name[@revision]");
     repo_ = parse_repo_id(repository_);
     if (!repo_) return error("expected org/name[@revision], found \"", repository_, "\"");
     if (connections_ < 1 || connections_ > 64)
@@ -78,8 +79,9 @@ class Pull : public Verb {
         .quiet = quiet_, .one_line = terminal.error, .columns = terminal_size().columns};
     ignore_broken_pipes();
     const InterruptScope interrupts(InterruptScope::Again::ends_program);
-    const auto display = dry_run_ ? std::make_unique<PlanOnly>(repository_, style)
-                                  : std::make_unique<PullDisplay>(repository_, style);
+    const ModelFlags usual;
+    const auto display = dry_run_ ? std::make_unique<PlanOnly>(repository_, usual, style)
+                                  : std::make_unique<PullDisplay>(repository_, usual, style);
     Result<PullResult> result = pull(request, *display, InterruptScope::flag());
     display->finished(result.ok() ? result.value() : PullResult{PullResult::End::declined, {}, {}});
     if (!result.ok()) return std::move(result).failure();

@@ -44,14 +44,15 @@ Status fetch_model(ModelFlags& flags) {
   PullRequest request{.repo = *repo, .hub = hub_settings()};
   SLIP_TRY(request.hub_folder, hub_folder());
   const Terminal terminal = Terminal::detect(user_environment());
-  const PullDisplay::Style style{.one_line = terminal.error, .columns = terminal_size().columns};
+  const PullDisplay::Style style{
+      .one_line = terminal.error, .columns = terminal_size().columns, .only_what_runs = !asked_for};
   std::fprintf(stderr, "%s is not on this machine; looking for it at %s\n", flags.model.c_str(),
                request.hub.endpoint.c_str());
   ignore_broken_pipes();
   const InterruptScope interrupts(InterruptScope::Again::ends_program);
   const bool ask = !asked_for && terminal.input && terminal.error;
-  const auto display = ask ? std::make_unique<AskingDisplay>(flags.model, style)
-                           : std::make_unique<PullDisplay>(flags.model, style);
+  const auto display = ask ? std::make_unique<AskingDisplay>(flags.model, flags, style)
+                           : std::make_unique<PullDisplay>(flags.model, flags, style);
   SLIP_TRY(const PullResult result, pull(request, *display, InterruptScope::flag()));
   display->finished(result);
   if (result.end == PullResult::End::complete) return {};

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "engine/memory_plan.h"
+#include "pull_check.h"
 
 namespace slip {
 namespace {
@@ -92,6 +93,16 @@ bool PullDisplay::planned(const PullPlan& plan) {
           " (", plan.files, plan.files == 1 ? " file, " : " files, ", describe_bytes(plan.bytes),
           " in all)"));
   return true;
+}
+
+Status PullDisplay::configured(const std::string& config, uint64_t weight_bytes) {
+  const Status runs = check_before_download(config, weight_bytes, flags_);
+  if (runs.ok()) return {};
+  if (style_.only_what_runs)
+    return error(name_, " would not run here, so it is not downloaded: ", runs.failure().message,
+                 "; slipstream pull ", name_, " fetches it anyway");
+  say(cat("note: this would not run here: ", runs.failure().message));
+  return {};
 }
 
 bool PullDisplay::is_due(const DownloadProgress& now) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "hub/pull.h"
+#include "model_flags.h"
 
 namespace slip {
 
@@ -38,12 +39,17 @@ class PullDisplay : public PullListener {
     bool quiet = false;
     bool one_line = false;  // a terminal that can overwrite a line
     int columns = 80;
+    // A model that could not run here is not fetched, instead of noted.
+    bool only_what_runs = false;
   };
-  PullDisplay(std::string name, const Style& style) : name_(std::move(name)), style_(style) {}
+  // `flags`: what it would run with. They must outlive this.
+  PullDisplay(std::string name, const ModelFlags& flags, const Style& style)
+      : name_(std::move(name)), flags_(flags), style_(style) {}
 
   void waiting_for_another() override;
   void damaged(const std::string& path) override;
   bool planned(const PullPlan& plan) override;
+  Status configured(const std::string& config, uint64_t weight_bytes) override;
   void progressed(const DownloadProgress& now) override;
 
   // The last line, after pull() has returned.
@@ -58,6 +64,7 @@ class PullDisplay : public PullListener {
   bool is_due(const DownloadProgress& now);
 
   std::string name_;
+  const ModelFlags& flags_;
   Style style_;
   Stopwatch clock_;
   RateMeter meter_;

@@ -34,6 +34,8 @@ class Run : public Verb {
 
   Result<int> run() override {
     SLIP_TRY_STATUS(fetch_model(options_.model));
+    // A mistyped model is not taken for a missing prompt, nor waits for one.
+    SLIP_TRY([[maybe_unused]] const auto folder, locate_model(options_.model.model));
     const Terminal terminal = Terminal::detect(user_environment());
     if (options_.dry_run) return print_plan(options_);
     if (!options_.ids.empty()) return answer_once(options_, "", terminal);

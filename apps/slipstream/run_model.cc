@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "loading_bar.h"
 #include "model_flags.h"
+#include "text/reasoning.h"
+#include "text/special_token_guard.h"
 
 namespace slip {
 namespace {
@@ -122,13 +124,22 @@ const OutputFormat& TalkingModel::output_format() const {
   return tokenizer_ ? output_format_of(*tokenizer_) : kQwenOutput;
 }
 
-Result<std::string> TalkingModel::render(const JsonArray& messages,
-                                         std::optional<bool> think) const {
+Result<ChatPrompt> TalkingModel::prompt(const JsonArray& messages,
+                                        std::optional<bool> think) const {
   if (!template_) return error(no_template_, "; without a chat template only --raw and --ids work");
+  if (!tokenizer_) return error(no_tokenizer_, "; without a tokenizer only --ids works");
+  const SpecialTokenGuard guard(*tokenizer_);
+  Json marked = messages;
+  guard.mark(marked);
   ChatTemplate::Request request;
-  request.messages = messages;
+  request.messages = std::move(marked.get_array());
   if (think) request.flags["enable_thinking"] = *think;
-  return template_->render(request);
+  SLIP_TRY(const std::string text, template_->render(request));
+  ChatPrompt prompt;
+  prompt.ids = guard.encode(text);
+  tokenizer_->add_bos(prompt.ids);
+  prompt.in_thoughts = ends_in_thoughts(output_format(), text);
+  return prompt;
 }
 
 }  // namespace slip

@@ -12,10 +12,15 @@
 #include "speculate_flags.h"
 #include "text/chat_template.h"
 #include "text/output_format.h"
-#include "text/reasoning.h"
 #include "text/tokenizer.h"
 
 namespace slip {
+
+// A conversation as tokens.
+struct ChatPrompt {
+  std::vector<int32_t> ids;
+  bool in_thoughts = false;  // that is how the answer begins
+};
 
 class TalkingModel {
  public:
@@ -36,19 +41,22 @@ class TalkingModel {
   Result<MemoryPlan> plan_for_many(const ModelFlags& flags, const SpeculateFlags& speculation,
                                    int64_t users);
 
-  // A whole prompt to token ids.
+  // A whole prompt to token ids: special tokens in it are meant.
   Result<std::vector<int32_t>> encode(const std::string& text) const;
 
-  // A conversation as the model's template writes it. `think` becomes enable_thinking; without it
-  // the template decides.
-  Result<std::string> render(const JsonArray& messages, std::optional<bool> think) const;
+  // A conversation as the model's template writes it: special tokens in a message are just text, or
+  // a log that somebody pipes in could begin a turn of its own. `think` becomes enable_thinking;
+  // without it the template decides.
+  Result<ChatPrompt> prompt(const JsonArray& messages, std::optional<bool> think) const;
 
   const std::string& name() const { return name_; }
   const ModelSource& source() const { return source_; }
   const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  const std::string& why_no_tokenizer() const { return no_tokenizer_; }
   // How it marks its thoughts and tool calls.
   const OutputFormat& output_format() const;
   const ChatTemplate* chat_template() const { return template_ ? &*template_ : nullptr; }
+  const std::string& why_no_template() const { return no_template_; }
   const GenerationDefaults& defaults() const { return defaults_; }
   const Backend& backend() const { return backend_; }
   Engine& engine() const { return *engine_; }
@@ -67,7 +75,7 @@ class TalkingModel {
   ModelSource source_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> template_;
-  std::string no_tokenizer_, no_template_;  // why not
+  std::string no_tokenizer_, no_template_;
   GenerationDefaults defaults_;
   Backend backend_;
   std::unique_ptr<Engine> engine_;

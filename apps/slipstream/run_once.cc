@@ -34,16 +34,17 @@ Result<Prompt> make_prompt(const RunOptions& options, const TalkingModel& model,
     SLIP_TRY(prompt.ids, read_ids(options.ids));
     return prompt;
   }
-  std::string rendered = text;
-  if (!options.raw) {
-    JsonArray messages;
-    if (!options.system.empty())
-      messages.push_back(JsonObject{{"role", "system"}, {"content", options.system}});
-    messages.push_back(JsonObject{{"role", "user"}, {"content", text}});
-    SLIP_TRY(rendered, model.render(messages, options.thinking()));
-    prompt.parse.starts_in_thoughts = ends_in_thoughts(model.output_format(), rendered);
+  if (options.raw) {
+    SLIP_TRY(prompt.ids, model.encode(text));
+    return prompt;
   }
-  SLIP_TRY(prompt.ids, model.encode(rendered));
+  JsonArray messages;
+  if (!options.system.empty())
+    messages.push_back(JsonObject{{"role", "system"}, {"content", options.system}});
+  messages.push_back(JsonObject{{"role", "user"}, {"content", text}});
+  SLIP_TRY(ChatPrompt chat, model.prompt(messages, options.thinking()));
+  prompt.ids = std::move(chat.ids);
+  prompt.parse.starts_in_thoughts = chat.in_thoughts;
   return prompt;
 }
 

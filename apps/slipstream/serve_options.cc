@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include "base/ascii.h"
 #include "base/files.h"
 #include "serve_config.h"
 
@@ -75,9 +76,17 @@ Status ServeOptions::settle(Flags& flags) {
   if (tls_certificate.empty() != tls_key.empty())
     return error("--tls-cert and --tls-key belong together");
   SLIP_TRY(max_body_bytes, parse_size(max_body));
-  constexpr uint64_t kLongestBody = uint64_t{1} << 30;
-  if (max_body_bytes < 1 || max_body_bytes > kLongestBody)
-    return error("--max-body is 1 byte to 1 GiB, not ", max_body);
+  constexpr uint64_t kShortestBody = 1024, kLongestBody = uint64_t{1} << 30;
+  if (max_body_bytes < kShortestBody || max_body_bytes > kLongestBody)
+    return error("--max-body is 1KiB to 1GiB, not ", max_body);
+  for (const std::string& alias : aliases)
+    if (trimmed(alias).empty()) return error("--alias needs a name, not \"", alias, "\"");
+  for (std::string& name : allowed_hosts) {
+    SLIP_TRY(name, normalised_host(name));
+  }
+  for (std::string& origin : allowed_origins) {
+    SLIP_TRY(origin, normalised_origin(origin));
+  }
   return speculation.check();
 }
 
@@ -104,12 +113,45 @@ ReasoningField ServeOptions::reasoning() const {
   return ReasoningField::reasoning_content;
 }
 
+Result<std::string> normalised_host(const std::string& name) {
+  std::string host = lower_ascii(name);
+  if (host.ends_with('.')) host.pop_back();
+  if (host.empty() || host.find_first_of("/: ") != std::string::npos)
+    return error("--allowed-host takes a name without scheme and port, as chat.example, not \"",
+                 name, "\"");
+  return host;
+}
+
+Result<std::string> normalised_origin(const std::string& url) {
+  std::string origin = lower_ascii(url);
+  if (origin == "*" || origin == "null") return origin;
+  if (origin.ends_with('/')) origin.pop_back();
+  const size_t colon = origin.find("://");
+  const size_t host = colon == std::string::npos ? std::string::npos : colon + 3;
+  if (host == std::string::npos || colon == 0 || host >= origin.size() ||
+      origin.find_first_of("/?# ", host) != std::string::npos)
+    return error("--allowed-origin takes scheme and host, as https://chat.example, not \"", url,
+                 "\"");
+  // Browsers leave out the port that a scheme has anyway.
+  for (const auto& [scheme, port] : {std::pair("http://", ":80"), std::pair("https://", ":443")})
+    if (origin.starts_with(scheme) && origin.ends_with(port))
+      origin.erase(origin.size() - std::string_view(port).size());
+  return origin;
+}
+
 bool is_loopback(const std::string& host) {
   if (host == "localhost") return true;
   in_addr v4;
   if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
   in6_addr v6;
   return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+bool is_any(const std::string& host) {
+  in_addr v4;
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return v4.s_addr == INADDR_ANY;
+  in6_addr v6;
+  return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
 }
 
 }  // namespace slip

@@ -45,7 +45,14 @@ struct ServeOptions {
   ReasoningField reasoning() const;
 };
 
+// What --allowed-host and --allowed-origin are given, as browsers write it in Host and Origin; what
+// they could never write is refused.
+Result<std::string> normalised_host(const std::string& name);
+Result<std::string> normalised_origin(const std::string& url);
+
 // Whether only this machine can reach it.
 bool is_loopback(const std::string& host);
+// Whether it stands for all addresses of this machine.
+bool is_any(const std::string& host);
 
 }  // namespace slip

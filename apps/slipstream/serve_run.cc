@@ -39,7 +39,7 @@ constexpr double kLoadNoteSeconds = 5;
 constexpr double kGoodbyeSeconds = 2;
 
 std::string what_fits(const TalkingModel& model, const MemoryPlan& plan) {
-  return cat(model.backend().description, ": up to ", plan.sequences, " answers at once, ",
+  return cat(model.backend().description, ": up to ", plan.sequences, " answers at once, up to ",
              plan.context, " positions each, ", plan.pages * kPageLen, " in all\n",
              plan.describe());
 }
@@ -63,7 +63,11 @@ class Serving {
     // A few of the longest must fit, or they would never be taken.
     http.bodies_bytes = std::max(http.bodies_bytes, 4 * http.limits.body_bytes);
     gate_.emplace(HttpGate::Options{
-        .keys = std::move(keys), .hosts = our_names(), .origins = options_.allowed_origins});
+        .keys = std::move(keys),
+        .hosts = our_names(),
+        .origins = options_.allowed_origins,
+        .host_hint = "start the server with --allowed-host NAME to let it in",
+        .origin_hint = "start the server with --allowed-origin URL to let them in"});
     std::vector<ApiRoute> routes = operations_.routes();
     for (ApiRoute& route : api_.routes()) routes.push_back(std::move(route));
     router_ = std::make_unique<Router>(std::move(routes), kRequestThreads);
@@ -77,7 +81,11 @@ class Serving {
       log_.request(record);
     };
     SLIP_TRY(server_, HttpServer::start(http, std::move(hooks)));
-    log_.note("listening", cat("listening on ", url(), ", loading ", model_.name()),
+    if (!model_.chat_template())
+      log_.note("no_chat", cat("chat endpoints are off: ", model_.why_no_template()));
+    log_.note("listening",
+              cat("listening on ", url(), is_any(options_.host) ? " and all other addresses" : "",
+                  ", loading ", model_.name()),
               {{"url", url()}, {"model", model_.name()}});
     return {};
   }
@@ -113,6 +121,7 @@ class Serving {
     served.names.insert(served.names.end(), options_.aliases.begin(), options_.aliases.end());
     served.tokenizer = model_.tokenizer();
     served.chat_template = model_.chat_template();
+    served.why_no_template = model_.why_no_template();
     served.defaults = model_.defaults();
     served.context = model_.source().max_context();
     served.created = std::time(nullptr);
@@ -139,9 +148,11 @@ class Serving {
     return names;
   }
 
+  // One that can be opened here, whatever else we listen to.
   std::string url() const {
-    const std::string host =
-        options_.host.find(':') == std::string::npos ? options_.host : cat("[", options_.host, "]");
+    std::string host = options_.host;
+    if (is_any(host)) host = host.find(':') == std::string::npos ? "127.0.0.1" : "::1";
+    if (host.find(':') != std::string::npos) host = cat("[", host, "]");
     return cat(options_.tls_certificate.empty() ? "http://" : "https://", host, ":",
                server_->port());
   }
@@ -244,7 +255,7 @@ Result<int> serve(const ServeOptions& options) {
   raise_descriptor_limit();
   SLIP_TRY(KeyRing keys, options.keys(user_environment()));
   SLIP_TRY(TalkingModel model, TalkingModel::open(options.model));
-  if (!model.tokenizer()) return error("a server needs a tokenizer, and the model has none");
+  if (!model.tokenizer()) return error(model.why_no_tokenizer(), "; a server needs a tokenizer");
   if (options.dry_run) {
     SLIP_TRY(const MemoryPlan plan,
              model.plan_for_many(options.model, options.speculation, options.max_users));

@@ -75,15 +75,23 @@ Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t l
   return text;
 }
 
+Status check_folder_of(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.parent_path();
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return {};
+  return error(file.string(), ": cannot be written: there is no folder ", folder.string());
+}
+
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
                              mode_t mode) {
+  SLIP_TRY_STATUS(check_folder_of(path));
   std::filesystem::path temporary = path;
   temporary += cat(".tmp", ::getpid());
   {
     const FileDescriptor file(
         ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-    if (file.get() < 0) return system_error(temporary, "create");
-    Status written = write_all(file.get(), content, temporary);
+    if (file.get() < 0) return system_error(path, "create");
+    Status written = write_all(file.get(), content, path);
     if (!written.ok()) {
       ::unlink(temporary.c_str());
       return written;

@@ -18,6 +18,10 @@ namespace slip {
 // Refuses files above `limit` bytes, so that a wrong path does not fill the memory.
 Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t limit = 256u << 20);
 
+// A failure if the folder that a file is to be written into is not there: for those who compute
+// long before they write.
+Status check_folder_of(const std::filesystem::path& file);
+
 // Writes beside the target and renames, so that a reader never sees half a file.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
                              mode_t mode = 0644);

@@ -64,7 +64,7 @@ StepBuffers make_step_buffers(const ModelInfo& info, const EngineOptions& option
 Result<MemoryPlan> plan_settled(const ModelSource& source, const EngineOptions& options,
                                 const Ops& ops) {
   // The context is not known before the memory is divided; it will be no longer than this.
-  const int64_t context = options.memory.context.value_or(kDefaultContext);
+  const int64_t context = most_context(options.memory, source.max_context());
   SLIP_TRY(ModelPlan model, source.plan(model_options(options, context), ops));
   const ModelInfo& info = model.info;
   model.activation_bytes += step_buffer_bytes(info, options);

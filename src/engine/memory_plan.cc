@@ -60,6 +60,12 @@ std::string describe_bytes(uint64_t bytes) {
   return text;
 }
 
+int64_t most_context(const MemoryRequest& request, int64_t max_context) {
+  if (request.context) return *request.context;
+  const int64_t sequences = request.sequences == 0 ? kMostSequences : request.sequences;
+  return std::min(max_context, sequences * kDefaultContext);
+}
+
 Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& request,
                                uint64_t available) {
   MemoryPlan plan;
@@ -106,6 +112,10 @@ Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& requ
   const SlotCost slot{.running = cost.bytes_per_sequence + per_running,
                       .remembered = cost.bytes_per_sequence + request.bytes_per_slot};
   share(plan, request, cost, slot, plan.budget - first);
+  // One long text at a time may have the pages of all: the others wait, or start over behind it.
+  if (!request.context)
+    plan.context = std::max(
+        plan.context, std::min(most_context(request, plan.max_context), plan.pages * kPageLen));
   plan.state = uint64_t(plan.sequences + plan.checkpoints) * cost.bytes_per_sequence;
   plan.activations += uint64_t(plan.sequences - 1) * per_running +
                       uint64_t(plan.checkpoints) * request.bytes_per_slot;
@@ -124,7 +134,7 @@ std::string MemoryPlan::describe() const {
                  ? cat(" for ", sequences, " sequences at once, ", checkpoints, " remembered")
                  : "",
              "\nkeys, values   ", describe_bytes(kv), " for ",
-             sequences > 1 ? cat(pages * kPageLen, " positions in all, ") : "", context,
+             sequences > 1 ? cat(pages * kPageLen, " positions in all, up to ") : "", context,
              sequences > 1 ? " each (" : " positions (", name_of(cache_format.kv),
              ")\ntotal          ", describe_bytes(total()), " of ", describe_bytes(budget), "\n");
 }

@@ -14,12 +14,13 @@ namespace slip {
 // As many sequences as a plan allows at once when it is not told.
 inline constexpr int64_t kMostSequences = 32;
 
-// Positions of a context that nobody asked for, where they fit.
+// Positions of a context that nobody asked for, where they fit. Of many sequences each adds so many
+// to what all share, and may use more when the others do not.
 inline constexpr int64_t kDefaultContext = 8192;
 
 struct MemoryRequest {
   std::optional<uint64_t> budget{};  // bytes; default: what the machine has free, less a reserve
-  std::optional<int64_t> context{};  // positions; default: up to kDefaultContext
+  std::optional<int64_t> context{};  // positions; default: most_context(), as far as they fit
   std::optional<KvRecipe> kv{};      // default: Ops::usual_kv()
   int64_t record_rows = 0;           // rows of a step that may be rejected
   int64_t step_rows = 0;             // rows of a step
@@ -41,9 +42,9 @@ struct MemoryPlan {
   uint64_t budget = 0;
   uint64_t weights = 0;
   uint64_t activations = 0;
-  uint64_t state = 0;  // recurrent, of all sequences and checkpoints
-  uint64_t kv = 0;     // keys and values of all pages
-  int64_t context = 0;
+  uint64_t state = 0;       // recurrent, of all sequences and checkpoints
+  uint64_t kv = 0;          // keys and values of all pages
+  int64_t context = 0;      // positions that one sequence may have
   int64_t sequences = 1;    // that may run at once
   int64_t checkpoints = 0;  // states that may be remembered besides
   int64_t pages = 0;        // shared by all of them
@@ -55,6 +56,9 @@ struct MemoryPlan {
   // Several lines for people.
   std::string describe() const;
 };
+
+// Positions of the longest context that a plan may allow, before the memory is known.
+int64_t most_context(const MemoryRequest& request, int64_t max_context);
 
 Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& request,
                                uint64_t available);

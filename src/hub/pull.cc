@@ -6,6 +6,8 @@
 #include <map>
 #include <thread>
 
+#include "base/files.h"
+
 namespace slip {
 namespace {
 
@@ -39,7 +41,7 @@ bool is_intact(const RepoCache& cache, const RemoteFile& file, const StopFlag& s
   return stop.raised() || digest.finish() == file.oid;
 }
 
-// Small files first: what they say may end it all early, and they take no time.
+// Small files first: they take no time.
 void put_in_order(std::vector<RemoteFile>& files) {
   std::sort(files.begin(), files.end(), [](const RemoteFile& a, const RemoteFile& b) {
     return std::pair(a.sha256, a.path) < std::pair(b.sha256, b.path);
@@ -74,12 +76,7 @@ class Puller {
     if (!listener_.planned(result_.plan)) return ended(PullResult::End::declined);
     SLIP_TRY_STATUS(check_space());
 
-    const Status downloaded = download({.repo = request_.repo,
-                                        .items = missing_,
-                                        .hub = request_.hub,
-                                        .tls = tls,
-                                        .options = request_.download},
-                                       stop_, [&](const auto& now) { listener_.progressed(now); });
+    const Status downloaded = download_all(tls);
     if (!downloaded.ok() && interrupted_.load()) return ended(PullResult::End::interrupted);
     SLIP_TRY_STATUS(downloaded);
     if (!cache_.is_published(result_.plan.commit, files_))
@@ -114,6 +111,39 @@ class Puller {
           PartialFile::bytes_there(cache_.blob(file), file.size, request_.download.piece_bytes);
     }
     return {};
+  }
+
+  // config.json before everything else: what it says may end it all before gigabytes are here.
+  Status download_all(const TlsContext& tls) {
+    const auto config = std::ranges::find(files_, "config.json", &RemoteFile::path);
+    if (config != files_.end() && !missing_.empty()) {
+      const auto others = std::stable_partition(
+          missing_.begin(), missing_.end(),
+          [&](const DownloadItem& item) { return item.remote.oid == config->oid; });
+      SLIP_TRY_STATUS(fetch(tls, {missing_.begin(), others}, [](const auto&) {}));
+      missing_.erase(missing_.begin(), others);
+      constexpr uint64_t kLongestConfig = 16 << 20;
+      SLIP_TRY(const std::string text, read_text_file(cache_.blob(*config), kLongestConfig));
+      SLIP_TRY_STATUS(listener_.configured(text, weight_bytes()));
+    }
+    return fetch(tls, missing_, [&](const auto& now) { listener_.progressed(now); });
+  }
+
+  Status fetch(const TlsContext& tls, const std::vector<DownloadItem>& items,
+               const std::function<void(const DownloadProgress&)>& on_progress) {
+    return download({.repo = request_.repo,
+                     .items = items,
+                     .hub = request_.hub,
+                     .tls = tls,
+                     .options = request_.download},
+                    stop_, on_progress);
+  }
+
+  uint64_t weight_bytes() const {
+    uint64_t bytes = 0;
+    for (const RemoteFile& file : files_)
+      if (file.path.ends_with(".safetensors")) bytes += file.size;
+    return bytes;
   }
 
   Status check_space() const {

@@ -34,6 +34,9 @@ class PullListener {
   virtual void damaged(const std::string& /*path*/) {}
   // Whether to go on.
   virtual bool planned(const PullPlan&) { return true; }
+  // config.json is here, what else is missing is not: `weight_bytes` belong to the model in all. A
+  // failure ends the pull.
+  virtual Status configured(const std::string& /*config*/, uint64_t /*weight_bytes*/) { return {}; }
   virtual void progressed(const DownloadProgress&) {}
 };
 

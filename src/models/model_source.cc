@@ -26,6 +26,16 @@ std::string text_model_type(const JsonObject& config) {
 
 }  // namespace
 
+Status ModelSource::check_family(const JsonObject& config, const std::string& source) {
+  const std::string type = text_model_type(config);
+  if (type.empty() || gemma4::handles_model_type(type) || qwen3_5::handles_model_type(type) ||
+      gemma4_assistant::is_drafter(config))
+    return {};
+  return error(source, ": model_type: found \"", type,
+               "\"; there are Qwen3.5 and 3.6 (qwen3_5, qwen3_5_moe) and Gemma 4 (gemma4, ",
+               "gemma4_unified)");
+}
+
 Result<ModelSource> ModelSource::open(const std::filesystem::path& folder,
                                       const std::filesystem::path& drafter) {
   SLIP_TRY(const JsonObject config, read_config_json(folder));
@@ -33,17 +43,13 @@ Result<ModelSource> ModelSource::open(const std::filesystem::path& folder,
     return error(folder.string(), ": this is a drafter, which runs beside its model: open that ",
                  "one, with this folder as its drafter")
         .about("drafter");
-  const std::string type = text_model_type(config);
-  if (gemma4::handles_model_type(type)) {
+  SLIP_TRY_STATUS(check_family(config, (folder / "config.json").string()));
+  if (gemma4::handles_model_type(text_model_type(config))) {
     SLIP_TRY(std::unique_ptr<gemma4::Source> model, gemma4::Source::open(config, folder));
     SLIP_TRY(std::unique_ptr<FamilySource> family,
              gemma4_assistant::with_drafter(std::move(model), folder, drafter));
     return ModelSource(std::move(family));
   }
-  if (!type.empty() && !qwen3_5::handles_model_type(type))
-    return error((folder / "config.json").string(), ": model_type: found \"", type,
-                 "\"; there are Qwen3.5 and 3.6 (qwen3_5, qwen3_5_moe) and Gemma 4 (gemma4, ",
-                 "gemma4_unified)");
   SLIP_TRY(std::unique_ptr<FamilySource> family, qwen3_5::open_source(config, folder));
   if (!drafter.empty())
     return error(folder.string(), " drafts with a layer of its own; only models whose drafter has ",

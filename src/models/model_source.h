@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "models/family.h"
 
 namespace slip {
@@ -17,6 +18,9 @@ class ModelSource {
   // of its own; empty: the one beside the model, if there is one.
   static Result<ModelSource> open(const std::filesystem::path& folder,
                                   const std::filesystem::path& drafter = {});
+
+  // Whether config.json is of a family we know; `source` begins the refusal.
+  static Status check_family(const JsonObject& config, const std::string& source);
 
   // Random weights of a published shape ("qwen3.5-35b-a3b").
   static Result<ModelSource> synthetic(const std::string& shape);

@@ -22,6 +22,7 @@ struct ServedModel {
   std::vector<std::string> names;  // its own first, then aliases; at least one
   const Tokenizer* tokenizer = nullptr;
   const ChatTemplate* chat_template = nullptr;  // null: only raw completions
+  std::string why_no_template;                  // then; clients are told
   GenerationDefaults defaults;
   int64_t context = 0;  // shown in lists; requests are held against Answerer::context()
   int64_t created = 0;  // Unix time

@@ -145,6 +145,17 @@ AnswerOptions read_answer_options(RequestFields& fields, const SamplingOptions& 
   return options;
 }
 
+std::optional<int64_t> read_max_tokens(RequestFields& fields,
+                                       std::initializer_list<std::string_view> names) {
+  std::optional<int64_t> most;
+  for (const std::string_view name : names) {
+    const auto given = fields.integer(name, {-1, 1 << 30});
+    if (given == 0) fields.fail(name, cat("'", name, "' must be at least 1, but is 0"));
+    if (given) most = given;
+  }
+  return most;
+}
+
 AnswerForm read_format_object(RequestFields& format) {
   const auto type = format.one_of("type", {"text", "json_object", "json_schema"});
   if (!type) {

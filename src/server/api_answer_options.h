@@ -53,6 +53,10 @@ inline constexpr int64_t kMostLogprobs = 20;
 AnswerOptions read_answer_options(RequestFields& fields, const SamplingOptions& defaults,
                                   int64_t vocabulary);
 
+// The limit on tokens, whichever of its names it has; -1: as many as fit.
+std::optional<int64_t> read_max_tokens(RequestFields& fields,
+                                       std::initializer_list<std::string_view> names);
+
 // response_format, structured_outputs, guided_*, and llama.cpp's json_schema and grammar.
 AnswerForm read_answer_form(RequestFields& fields);
 

@@ -44,24 +44,34 @@ std::optional<OutputParser> parser_for(const ApiContext& context, const ChatRequ
                       request.tools, calls);
 }
 
+ApiStatus check_offered(const JsonArray& tools, const std::string& name) {
+  const auto named = [&](const Json& tool) { return tool_name(tool) == name; };
+  if (std::any_of(tools.begin(), tools.end(), named)) return std::nullopt;
+  return bad_request(cat("'tool_choice' names the tool '", name, "', which is not in 'tools'"),
+                     "tool_choice");
+}
+
 }  // namespace
 
 ApiStatus settle_tools(ChatRequest& request) {
   SLIP_API_TRY(request.tools, normalised_tools(request.tools));
-  switch (request.tool_use.kind) {
+  const ToolUse& use = request.tool_use;
+  if (use.allowed) {
+    for (const std::string& name : *use.allowed)
+      if (ApiStatus problem = check_offered(request.tools, name)) return problem;
+    const auto hidden = [&](const Json& tool) {
+      return std::ranges::find(*use.allowed, tool_name(tool)) == use.allowed->end();
+    };
+    JsonArray& tools = request.tools;
+    tools.erase(std::remove_if(tools.begin(), tools.end(), hidden), tools.end());
+  }
+  switch (use.kind) {
     case ToolUse::Kind::none: request.tools.clear(); break;
     case ToolUse::Kind::automatic: break;
     case ToolUse::Kind::required:
       if (request.tools.empty()) return bad_request("there are no tools to choose", "tool_choice");
       break;
-    case ToolUse::Kind::named: {
-      const auto named = [&](const Json& tool) { return tool_name(tool) == request.tool_use.name; };
-      if (std::none_of(request.tools.begin(), request.tools.end(), named))
-        return bad_request(cat("'tool_choice' names the tool '", request.tool_use.name,
-                               "', which is not in 'tools'"),
-                           "tool_choice");
-      break;
-    }
+    case ToolUse::Kind::named: return check_offered(request.tools, use.name);
   }
   return std::nullopt;
 }

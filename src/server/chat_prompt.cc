@@ -1,6 +1,7 @@
 #include "server/chat_prompt.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "server/chat_messages.h"
@@ -8,14 +9,21 @@
 namespace slip {
 namespace {
 
-// Rendered with its final message complete, the text goes on behind it (end of turn, newline): all
-// of that is cut off, so that the answer continues the message.
-std::string cut_behind(std::string rendered, std::string_view final_content) {
-  const size_t last = final_content.find_last_not_of(" \t\r\n");
-  const std::string_view trimmed =
-      final_content.substr(0, last == std::string::npos ? 0 : last + 1);
-  const size_t at = rendered.rfind(trimmed);
-  if (!trimmed.empty() && at != std::string::npos) rendered.resize(at + trimmed.size());
+// Of a message that the answer is to continue: everything but the blanks that it ends in.
+size_t end_of_words(std::string_view content) {
+  const size_t last = content.find_last_not_of(" \t\r\n");
+  return last == std::string_view::npos ? 0 : last + 1;
+}
+
+// Templates end a final message as any other (end of turn, newline). That is cut off behind the
+// place which was marked in it. Whether its trailing blanks stand there is up to the template.
+std::optional<std::string> cut_at_place(std::string rendered, std::string_view blanks) {
+  const size_t at = rendered.rfind(SpecialTokenGuard::kPlace);
+  if (at == std::string::npos) return std::nullopt;
+  const size_t behind = at + SpecialTokenGuard::kPlace.size();
+  const bool keeps_blanks = std::string_view(rendered).substr(behind).starts_with(blanks);
+  rendered.resize(at);
+  if (keeps_blanks) rendered += blanks;
   return rendered;
 }
 
@@ -33,7 +41,9 @@ PromptWriter::PromptWriter(const ServedModel& model, bool strict_template)
 
 ApiResult<std::string> PromptWriter::render(const ChatRequest& request) const {
   if (!model_.chat_template)
-    return bad_request("the model has no chat template; use /v1/completions", "model");
+    return bad_request(
+        cat("there are no chats with this model, use /v1/completions: ", model_.why_no_template),
+        "model");
   SLIP_API_TRY(JsonArray messages, normalised_messages(request.messages));
   if (!strict_template_) messages = with_one_system_message(std::move(messages));
 
@@ -48,16 +58,27 @@ ApiResult<std::string> PromptWriter::render(const ChatRequest& request) const {
   out.flags = std::move(texts.get_array()[2].get_object());
   out.add_generation_prompt = request.add_generation_prompt && !request.continue_final_message;
 
-  const bool continues = request.continue_final_message;
-  if (continues && (out.messages.empty() ||
-                    text_member(out.messages.back().get_object(), "role") != "assistant"))
-    return bad_request("'continue_final_message' needs a final message of the assistant",
-                       "continue_final_message");
+  std::string blanks;
+  if (request.continue_final_message) {
+    if (out.messages.empty() ||
+        text_member(out.messages.back().get_object(), "role") != "assistant")
+      return bad_request("'continue_final_message' needs a final message of the assistant",
+                         "continue_final_message");
+    std::string content(text_member(out.messages.back().get_object(), "content"));
+    const size_t end = end_of_words(content);
+    blanks = content.substr(end);
+    out.messages.back().get_object()["content"] = content.insert(end, SpecialTokenGuard::kPlace);
+  }
   Result<std::string> rendered = model_.chat_template->render(out);
   if (!rendered.ok()) return refused_by_template(rendered.failure().message);
-  if (!continues) return std::move(rendered).value();
-  return cut_behind(std::move(rendered).value(),
-                    text_member(out.messages.back().get_object(), "content"));
+  if (!request.continue_final_message) return std::move(rendered).value();
+  std::optional<std::string> begun = cut_at_place(std::move(rendered).value(), blanks);
+  if (!begun)
+    return bad_request(
+        "the chat template leaves out the end of the final message, so the answer "
+        "cannot continue it",
+        "messages");
+  return std::move(*begun);
 }
 
 Thoughts PromptWriter::thoughts_behind(const ChatRequest& request, std::string_view prompt) const {

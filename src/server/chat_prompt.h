@@ -9,9 +9,9 @@
 
 #include "server/api.h"
 #include "server/chat_request.h"
-#include "server/chat_special_tokens.h"
 #include "text/output_format.h"
 #include "text/reasoning.h"
+#include "text/special_token_guard.h"
 
 namespace slip {
 

@@ -2,7 +2,9 @@
 // shape.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "server/api_answer_options.h"
@@ -13,6 +15,7 @@ struct ToolUse {
   enum class Kind : uint8_t { none, automatic, required, named };
   Kind kind = Kind::automatic;
   std::string name;
+  std::optional<std::vector<std::string>> allowed{};  // the others are as if they were not there
 };
 
 struct ChatRequest {

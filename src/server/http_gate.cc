@@ -67,6 +67,10 @@ HttpAnswer refusal(const HttpRequest& request, int status, std::string type, std
                       {.status = status, .type = std::move(type), .message = std::move(message)});
 }
 
+std::string in_brackets(const std::string& hint) {
+  return hint.empty() ? "" : cat(" (", hint, ")");
+}
+
 }  // namespace
 
 bool HttpGate::is_our_host(std::string_view host) const {
@@ -86,15 +90,17 @@ Admission HttpGate::admit(HttpRequest& request) const {
   const std::string_view host = header(request, "host"), origin = header(request, "origin");
   // HTTP/1.0 has no Host; browsers do not speak it.
   if (!host.empty() && !is_our_host(host))
-    return {.answer = refusal(request, 421, "invalid_request_error",
-                              cat("this server does not answer for the host ", host,
-                                  ", which is not among its allowed hosts"))};
+    return {.answer = refusal(
+                request, 421, "invalid_request_error",
+                cat("this server does not answer for the host ", host,
+                    ", which is not among its allowed hosts", in_brackets(options_.host_hint)))};
   Admission admission;
   if (!origin.empty()) {
     if (!is_welcome_origin(origin, host))
       return {.answer = refusal(request, 403, "permission_error",
                                 cat("pages of ", origin,
-                                    " may not use this server: not one of its allowed origins"))};
+                                    " may not use this server: not one of its allowed origins",
+                                    in_brackets(options_.origin_hint)))};
     admission.headers = {{"Access-Control-Allow-Origin", std::string(origin)},
                          {"Access-Control-Expose-Headers", "x-request-id"},
                          {"Vary", "Origin"}};

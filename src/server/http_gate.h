@@ -20,6 +20,8 @@ class HttpGate {
     std::vector<std::string> hosts = {};
     // Origins whose pages may use this server, beyond its own: "https://chat.example". "*": all.
     std::vector<std::string> origins = {};
+    // What whoever runs the server could do about a refusal; we know no flags.
+    std::string host_hint = {}, origin_hint = {};
   };
   explicit HttpGate(Options options) : options_(std::move(options)) {}
 

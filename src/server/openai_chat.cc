@@ -27,14 +27,36 @@ void read_thinking(RequestFields& fields, ChatRequest& request) {
     set_effort(request, *effort);
 }
 
-int64_t read_max_tokens(RequestFields& fields) {
-  std::optional<int64_t> most;
-  for (const std::string_view name : {"max_tokens", "max_completion_tokens"}) {
-    const auto given = fields.integer(name, {-1, 1 << 30});
-    if (given == 0) fields.fail(name, cat("'", name, "' must be at least 1, but is 0"));
-    if (given) most = given;
+// {"type": "function", "function": {"name": ".."}}, or without the inner object; empty if neither.
+std::string function_name(const JsonObject& function) {
+  const Json* inner = function.if_contains("function");
+  return std::string(
+      text_member(inner && inner->is_object() ? inner->get_object() : function, "name"));
+}
+
+// In chats the members stand one level deeper than in responses. Tools that are no functions are
+// not offered here, so they may be allowed without effect.
+ToolUse read_allowed_tools(RequestFields& fields, const JsonObject& choice) {
+  const Json* wrapped = choice.if_contains("allowed_tools");
+  RequestFields inner(wrapped && wrapped->is_object() ? wrapped->get_object() : choice,
+                      "tool_choice");
+  ToolUse use;
+  use.allowed.emplace();
+  if (inner.one_of("mode", {"auto", "required"}) == "required") use.kind = ToolUse::Kind::required;
+  const JsonArray* tools = inner.list("tools");
+  if (!tools) inner.fail("tools", "'tool_choice' allows 'tools', but has no list of them");
+  bool others = false;
+  for (const Json& tool : tools ? *tools : JsonArray()) {
+    const JsonObject function = tool.is_object() ? tool.get_object() : JsonObject();
+    const std::string_view type = text_member(function, "type");
+    others = others || (!type.empty() && type != "function");
+    if (!type.empty() && type != "function") continue;
+    use.allowed->push_back(function_name(function));
+    if (use.allowed->back().empty()) inner.fail("tools", "an allowed tool must have a 'name'");
   }
-  return most.value_or(-1);
+  if (others && use.allowed->empty()) use.kind = ToolUse::Kind::automatic;
+  if (inner.failure()) fields.fail(*inner.failure());
+  return use;
 }
 
 }  // namespace
@@ -48,11 +70,11 @@ ToolUse read_tool_choice(RequestFields& fields) {
     if (word == "required" || word == "any") return {ToolUse::Kind::required, ""};
     return {};
   }
-  const JsonObject* object = choice->if_object();
-  const Json* function = object ? object->if_contains("function") : nullptr;
-  const JsonObject* inner = function ? function->if_object() : object;
-  const Json* name = inner ? inner->if_contains("name") : nullptr;
-  if (name && name->is_string()) return {ToolUse::Kind::named, std::string(name->get_string())};
+  if (const JsonObject* object = choice->if_object()) {
+    if (text_member(*object, "type") == "allowed_tools") return read_allowed_tools(fields, *object);
+    if (std::string name = function_name(*object); !name.empty())
+      return {ToolUse::Kind::named, std::move(name)};
+  }
   fields.fail("tool_choice", "'tool_choice' must be 'none', 'auto', 'required' or name a function");
   return {};
 }
@@ -76,7 +98,8 @@ ApiResult<ChatRequest> read_openai_chat(ApiContext& context, const JsonObject& b
 
   request.options =
       read_answer_options(fields, context.model.defaults.sampling, context.vocabulary());
-  request.options.max_tokens = read_max_tokens(fields);
+  request.options.max_tokens =
+      read_max_tokens(fields, {"max_tokens", "max_completion_tokens"}).value_or(-1);
   request.options.form = read_answer_form(fields);
   const bool logprobs = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", {0, kMostLogprobs});

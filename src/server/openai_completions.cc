@@ -74,9 +74,7 @@ ApiResult<CompletionRequest> read_completion(ApiContext& context, const JsonObje
   request.options =
       read_answer_options(fields, context.model.defaults.sampling, context.vocabulary());
   AnswerOptions& options = request.options;
-  options.max_tokens = fields.integer("max_tokens", {-1, 1 << 30}).value_or(kUsualTokens);
-  if (options.max_tokens == 0)
-    fields.fail("max_tokens", "'max_tokens' must be at least 1, but is 0");
+  options.max_tokens = read_max_tokens(fields, {"max_tokens"}).value_or(kUsualTokens);
   options.form = read_answer_form(fields);
   options.top_logprobs = int(fields.integer("logprobs", {0, kMostLogprobs}).value_or(-1));
   if (request.echo && options.top_logprobs >= 0)

@@ -4,26 +4,42 @@
 
 #include "server/api_collected.h"
 #include "server/openai_stream.h"
+#include "text/detokenizer.h"
+#include "text/utf8.h"
 
 namespace slip {
 namespace {
 
+// Where in the text of a choice its tokens begin, counted in characters. All tokens of one that has
+// several begin where it does.
+class TextOffset {
+ public:
+  TextOffset(const Tokenizer& tokenizer, std::string_view echo)
+      : detokenizer_(tokenizer), at_(count_code_points(echo)) {}
+
+  // Of the next token.
+  size_t pass(int32_t id) {
+    return std::exchange(at_, at_ + count_code_points(detokenizer_.push(id)));
+  }
+
+ private:
+  Detokenizer detokenizer_;
+  size_t at_;
+};
+
 // The older shape of log probabilities: lists side by side.
 class LogprobLists {
  public:
-  LogprobLists(const Tokenizer& tokenizer, size_t offset)
-      : tokenizer_(tokenizer), offset_(offset) {}
+  explicit LogprobLists(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
-  void add(const TokenEvent& event) {
-    const std::string text = text_of(event.id);
-    tokens_.push_back(Json(text));
+  void add(const TokenEvent& event, TextOffset& offset) {
+    tokens_.push_back(Json(text_of(event.id)));
     logprobs_.push_back(finite_logprob(event.logprob));
     JsonObject top;
     for (const TokenLogprob& other : event.top)
       top[text_of(other.id)] = finite_logprob(other.logprob);
     top_.push_back(std::move(top));
-    offsets_.push_back(offset_);
-    offset_ += text.size();
+    offsets_.push_back(offset.pass(event.id));
   }
 
   std::string json() const {
@@ -32,7 +48,6 @@ class LogprobLists {
                                 {"top_logprobs", top_},
                                 {"text_offset", offsets_}});
   }
-  size_t offset() const { return offset_; }
 
  private:
   std::string text_of(int32_t id) const {
@@ -41,7 +56,6 @@ class LogprobLists {
   }
 
   const Tokenizer& tokenizer_;
-  size_t offset_;
   JsonArray tokens_, logprobs_, top_, offsets_;
 };
 
@@ -78,18 +92,15 @@ void append_choice(std::string& out, const CompletionPiece& piece) {
 class CompletionStream final : public OpenAiStream {
  public:
   CompletionStream(HttpReply& reply, CompletionWriterSetup setup)
-      : OpenAiStream(reply, setup.options.include_usage),
-        setup_(std::move(setup)),
-        offsets_(setup_.echoes.size()) {
+      : OpenAiStream(reply, setup.options.include_usage), setup_(std::move(setup)) {
+    for (const std::string& echo : setup_.echoes) offsets_.emplace_back(*setup_.tokenizer, echo);
     head_ = "data: " + head_of(setup_.identity);
   }
 
   void begin() override {
     OpenAiStream::begin();
-    for (size_t i = 0; i < setup_.echoes.size(); ++i) {
-      offsets_[i] = setup_.echoes[i].size();
+    for (size_t i = 0; i < setup_.echoes.size(); ++i)
       if (!setup_.echoes[i].empty()) write({.index = int(i), .text = setup_.echoes[i]});
-    }
   }
 
   void token(const AnswerToken& token) override {
@@ -99,10 +110,8 @@ class CompletionStream final : public OpenAiStream {
     if (text.empty() && !detailed) return;
     CompletionPiece piece = {.index = token.choice, .text = text};
     if (options.top_logprobs >= 0) {
-      size_t& offset = offsets_[size_t(token.choice)];
-      LogprobLists lists(*setup_.tokenizer, offset);
-      lists.add(token.event);
-      offset = lists.offset();
+      LogprobLists lists(*setup_.tokenizer);
+      lists.add(token.event, offsets_[size_t(token.choice)]);
       piece.logprobs = lists.json();
     }
     if (options.return_token_ids) piece.token_ids = "[" + std::to_string(token.event.id) + "]";
@@ -128,7 +137,7 @@ class CompletionStream final : public OpenAiStream {
   }
 
   const CompletionWriterSetup setup_;
-  std::vector<size_t> offsets_;  // per choice: bytes of text so far
+  std::vector<TextOffset> offsets_;  // per choice
 };
 
 std::string completion_body(const CompletionWriterSetup& setup,
@@ -141,8 +150,9 @@ std::string completion_body(const CompletionWriterSetup& setup,
     CompletionPiece piece = {
         .index = int(i), .text = text, .finish = openai_finish_reason(answer.summary, false)};
     if (setup.options.top_logprobs >= 0) {
-      LogprobLists lists(*setup.tokenizer, setup.echoes[i].size());
-      for (const TokenEvent& event : answer.tokens) lists.add(event);
+      LogprobLists lists(*setup.tokenizer);
+      TextOffset offset(*setup.tokenizer, setup.echoes[i]);
+      for (const TokenEvent& event : answer.tokens) lists.add(event, offset);
       piece.logprobs = lists.json();
     }
     if (setup.options.return_token_ids) {

@@ -115,15 +115,17 @@ void read_input(RequestFields& fields, ChatRequest& request) {
 }
 
 // Tools that OpenAI's servers run are left out: clients offer them without asking whether they
-// exist.
-void read_responses_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
+// exist. Whether there were any.
+bool read_responses_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
   const JsonArray* tools = fields.list("tools");
-  if (!tools) return;
+  if (!tools) return false;
+  bool left_out = false;
   for (const Json& tool : *tools) {
     const JsonObject* object = tool.if_object();
     const std::string_view type = object ? text_member(*object, "type") : std::string_view();
     if (object && !type.empty() && type != "function") {
       context.note_unknown("/v1/responses", {cat("tools: ", type)});
+      left_out = true;
       continue;
     }
     JsonObject function = object ? *object : JsonObject();
@@ -131,6 +133,22 @@ void read_responses_tools(ApiContext& context, RequestFields& fields, ChatReques
     function.erase("strict");
     request.tools.push_back(JsonObject{{"type", "function"}, {"function", std::move(function)}});
   }
+  return left_out;
+}
+
+// A call that could only be one of a tool that was left out is left to the model.
+void read_responses_tool_choice(ApiContext& context, RequestFields& fields, ChatRequest& request,
+                                bool left_out) {
+  const Json* choice = fields.value("tool_choice");
+  const JsonObject* object = choice ? choice->if_object() : nullptr;
+  const std::string_view type = object ? text_member(*object, "type") : std::string_view();
+  if (!type.empty() && type != "function" && type != "allowed_tools") {
+    context.note_unknown("/v1/responses", {cat("tool_choice: ", type)});
+    return;
+  }
+  request.tool_use = read_tool_choice(fields);
+  if (request.tool_use.kind == ToolUse::Kind::required && request.tools.empty() && left_out)
+    request.tool_use.kind = ToolUse::Kind::automatic;
 }
 
 void refuse_memory(RequestFields& fields) {
@@ -172,8 +190,8 @@ ApiResult<ChatRequest> read_responses_request(ApiContext& context, const JsonObj
   request.model = fields.text("model").value_or("");
   refuse_memory(fields);
   read_input(fields, request);
-  read_responses_tools(context, fields, request);
-  request.tool_use = read_tool_choice(fields);
+  const bool left_out = read_responses_tools(context, fields, request);
+  read_responses_tool_choice(context, fields, request, left_out);
   request.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
   if (const JsonObject* flags = fields.object("chat_template_kwargs"))
     request.template_flags = *flags;
@@ -181,7 +199,7 @@ ApiResult<ChatRequest> read_responses_request(ApiContext& context, const JsonObj
   request.options =
       read_answer_options(fields, context.model.defaults.sampling, context.vocabulary());
   request.options.choices = 1;
-  request.options.max_tokens = fields.integer("max_output_tokens", {1, 1 << 30}).value_or(-1);
+  request.options.max_tokens = read_max_tokens(fields, {"max_output_tokens"}).value_or(-1);
   read_text_format(fields, request);
   fields.ignore({"include", "truncation", "top_logprobs", "max_tool_calls"});
   if (fields.failure()) return *fields.failure();

@@ -118,7 +118,7 @@ Result<ChatTemplate> ChatTemplate::load(const std::filesystem::path& model_dir,
     source = "the built-in chat template";
     texts.standard = format.fallback_template;
   } else {
-    SLIP_TRY(texts, read_config_template(config, config_path.string()));
+    SLIP_TRY(texts, read_config_template(config, config_path.filename().string()));
   }
   SLIP_TRY(ChatTemplate result, from_text(std::move(texts.standard), source));
   if (texts.with_tools) {

@@ -34,6 +34,13 @@ inline size_t previous_code_point(std::string_view text, size_t end) {
   return end;
 }
 
+// Of text known to be valid.
+inline size_t count_code_points(std::string_view text) {
+  size_t count = 0;
+  for (const char byte : text) count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+  return count;
+}
+
 void append_utf8(uint32_t code_point, std::string& out);
 
 bool is_valid_utf8(std::string_view bytes);

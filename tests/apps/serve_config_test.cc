@@ -60,7 +60,49 @@ TEST(ServeConfig, TheCommandLineWins) {
   EXPECT_EQ(options.shutdown_seconds, 2.5);
   EXPECT_EQ(options.positional_model, "some-model");
   EXPECT_FALSE(flags.add_settings({{"no-such", "1"}}).ok());
-  EXPECT_FALSE(flags.add_settings({{"max-users", "many"}}).ok());
+  const Status wrong = flags.add_settings({{"max-users", "many"}});
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(wrong.failure().message, HasSubstr("--max-users = many"));
+  EXPECT_THAT(wrong.failure().message, testing::Not(HasSubstr("slipstream serve")));
+}
+
+// What settle() says to one flag; empty if nothing.
+std::string refusal_of(const std::string& name, const std::string& value) {
+  Flags flags("serve", "test");
+  ServeOptions options;
+  options.add_to(flags);
+  EXPECT_TRUE(flags.parse({name, value}).ok());
+  const Status settled = options.settle(flags);
+  return settled.ok() ? "" : settled.failure().message;
+}
+
+TEST(ServeOptions, RefusesWhatCouldNeverWork) {
+  EXPECT_EQ(refusal_of("--max-body", "1KiB"), "");
+  EXPECT_THAT(refusal_of("--max-body", "1"), HasSubstr("--max-body is 1KiB to 1GiB"));
+  EXPECT_THAT(refusal_of("--alias", " "), HasSubstr("--alias needs a name"));
+  for (const char* origin : {"foo", "", "https://", "://a", "https://a.example/page", "/", "a b"})
+    EXPECT_THAT(refusal_of("--allowed-origin", origin), HasSubstr("https://chat.example"))
+        << origin;
+  for (const char* host : {"https://a.example", "a.example:80", "a b", "."})
+    EXPECT_THAT(refusal_of("--allowed-host", host), HasSubstr("chat.example")) << host;
+}
+
+TEST(ServeOptions, WritesNamesAsBrowsersDo) {
+  const auto origin = [](const std::string& url) { return normalised_origin(url).value(); };
+  EXPECT_EQ(origin("https://Chat.Example/"), "https://chat.example");
+  EXPECT_EQ(origin("https://a.example:443"), "https://a.example");
+  EXPECT_EQ(origin("http://a.example:80/"), "http://a.example");
+  EXPECT_EQ(origin("http://a.example:8080"), "http://a.example:8080");
+  EXPECT_EQ(origin("http://[::1]:3000"), "http://[::1]:3000");
+  EXPECT_EQ(origin("chrome-extension://abc"), "chrome-extension://abc");
+  EXPECT_EQ(origin("*"), "*");
+  EXPECT_EQ(normalised_host("Chat.Example.").value(), "chat.example");
+  EXPECT_EQ(normalised_host("*").value(), "*");
+}
+
+TEST(ServeOptions, KnowsWhatStandsForAllAddresses) {
+  for (const char* host : {"0.0.0.0", "::", "0:0::0"}) EXPECT_TRUE(is_any(host)) << host;
+  for (const char* host : {"127.0.0.1", "::1", "localhost", ""}) EXPECT_FALSE(is_any(host)) << host;
 }
 
 TEST(ServeOptions, KnowsItsOwnMachine) {

@@ -9,6 +9,19 @@
 namespace slip {
 namespace {
 
+TEST(WriteFile, AFailureNamesTheFileThatWasWanted) {
+  const auto message = [](const std::filesystem::path& path) {
+    const Status written = write_file_atomically(path, "x");
+    return written.ok() ? "" : written.failure().message;
+  };
+  const std::filesystem::path there = testing::TempDir();
+  EXPECT_EQ(message(there / "no such" / "y.json"), (there / "no such" / "y.json").string() +
+                                                       ": cannot be written: there is no folder " +
+                                                       (there / "no such").string());
+  const std::string denied = message("/proc/y.json");
+  EXPECT_TRUE(denied.starts_with("/proc/y.json: cannot create: ")) << denied;
+}
+
 class MappedFileTest : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(path_); }

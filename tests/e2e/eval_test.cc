@@ -86,6 +86,15 @@ TEST_F(EvalVerbs, BadIdsAreNamed) {
   EXPECT_EQ(refused.status, 1);
   EXPECT_NE(refused.err.find("9000"), std::string::npos) << refused.err;
   EXPECT_FALSE(std::filesystem::exists(out_));
+  const Finished text = run({"eval", "ppl", "--ids", folder_.write("README.md", "# Words")});
+  EXPECT_EQ(text.status, 1);
+  EXPECT_NE(text.err.find("as slipstream eval tokenize makes it"), std::string::npos) << text.err;
+  const Finished nowhere =
+      run({"eval", "logits", "--ids", ids_, "--out", "/no/such/x.safetensors"});
+  EXPECT_NE(
+      nowhere.err.find("/no/such/x.safetensors: cannot be written: there is no folder /no/such"),
+      std::string::npos)
+      << nowhere.err;
 }
 
 TEST_F(EvalVerbs, BenchPrintsRowsAndTheMachine) {

@@ -118,6 +118,34 @@ TEST_F(PullVerb, RunFetchesWhatItDoesNotHave) {
   EXPECT_NE(twice.status, 0);
 }
 
+TEST_F(PullVerb, WhatCouldNotRunIsNotFetchedToBeRun) {
+  const std::string weights = some_content(5'000'000, 1);
+  hub_.add("config.json", R"({"model_type": "llama"})", false);
+  hub_.add("model.safetensors", weights, true);
+  const Finished other = shell(environment() + "$SLIP run org/model Hello");
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.err, HasSubstr("would not run here, so it is not downloaded: config.json: "
+                                   "model_type: found \"llama\""));
+  EXPECT_LT(hub_.bytes_sent(), weights.size());
+
+  hub_.add("config.json", R"({"model_type": "qwen3_5"})", false);
+  const Finished large = shell(environment() + "$SLIP serve org/model --memory 3M --port 0");
+  EXPECT_EQ(large.status, 1);
+  EXPECT_THAT(large.err, HasSubstr("5.0 MB of weights, and 3.0 MB of memory are allowed"));
+  EXPECT_LT(hub_.bytes_sent(), weights.size());
+  EXPECT_FALSE(fs::exists(snapshot()));
+
+  // Who asks for the download gets it, and hears of it.
+  hub_.add("config.json", R"({"model_type": "llama"})", false);
+  const Finished asked = shell(environment() + "$SLIP run --from-huggingface-repo org/model Hello");
+  EXPECT_THAT(asked.err, HasSubstr("note: this would not run here: config.json"));
+  EXPECT_TRUE(fs::exists(snapshot() / "model.safetensors"));
+  fs::remove_all(home_.path() / ".cache");
+  const Finished pulled = pull("org/model");
+  EXPECT_EQ(pulled.status, 0) << pulled.err;
+  EXPECT_THAT(pulled.err, HasSubstr("note: this would not run here: config.json"));
+}
+
 TEST_F(PullVerb, APersonIsAskedFirst) {
   add_minnow();
   const std::vector<std::string> variables{"TERM=xterm", "HF_ENDPOINT=" + hub_.endpoint()};

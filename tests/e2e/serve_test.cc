@@ -170,8 +170,11 @@ TEST(Serve, IsThereBeforeTheModelIs) {
 TEST(Serve, DryRunSaysWhatFits) {
   const Finished done = run({"serve", "--dry-run", "--max-users", "3", "-c", "2K"});
   EXPECT_EQ(done.status, 0);
-  EXPECT_THAT(done.out, HasSubstr("up to 3 answers at once, 2048 positions each"));
+  EXPECT_THAT(done.out, HasSubstr("up to 3 answers at once, up to 2048 positions each"));
   EXPECT_THAT(done.out, HasSubstr("weights"));
+  // What an agent sends first is longer than an equal share.
+  EXPECT_THAT(run({"serve", "--dry-run", "--max-users", "4"}).out,
+              HasSubstr("up to 4 answers at once, up to 32768 positions each, 32768 in all"));
 }
 
 TEST(Serve, UsesNoProcessorWhenIdle) {
@@ -284,7 +287,8 @@ TEST(Serve, RefusesToOpenUpWithoutAKey) {
   EXPECT_EQ(open.status, 1);
   EXPECT_THAT(open.err, HasSubstr("--insecure"));
   Server server({"--host", "0.0.0.0", "--insecure"});
-  EXPECT_TRUE(server.wait_until_ready()) << server.log();
+  ASSERT_TRUE(server.wait_until_ready()) << server.log();
+  EXPECT_THAT(server.log(), HasSubstr("chat page and API: http://127.0.0.1:"));
 }
 
 TEST(Serve, ReadsAConfigFile) {
@@ -294,7 +298,7 @@ TEST(Serve, ReadsAConfigFile) {
   {
     Server server({"--config", lines});
     ASSERT_TRUE(server.wait_until_ready()) << server.log();
-    EXPECT_THAT(server.log(), HasSubstr("up to 3 answers at once, 1024 positions each"));
+    EXPECT_THAT(server.log(), HasSubstr("up to 3 answers at once, up to 1024 positions each"));
     const std::string models = server.ask(get_request("/v1/models"));
     EXPECT_THAT(models, HasSubstr("small fry"));
     EXPECT_THAT(models, HasSubstr("\"max_model_len\": 1024"));
@@ -306,11 +310,17 @@ TEST(Serve, ReadsAConfigFile) {
       folder.write("serve.json", R"({"max_users": 3, "ctx": "1K", "alias": ["a", "b"]})");
   Server server({"--config", json, "--max-users", "2"});
   ASSERT_TRUE(server.wait_until_ready()) << server.log();
-  EXPECT_THAT(server.log(), HasSubstr("up to 2 answers at once, 1024 positions each"));
+  EXPECT_THAT(server.log(), HasSubstr("up to 2 answers at once, up to 1024 positions each"));
 
   const Finished wrong = run({"serve", "--config", folder.write("bad.conf", "prot = 8080\n")});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("bad.conf: there is no setting \"prot\""));
+  const Finished words = run({"serve", "--config", folder.write("c3", "max-users = lots\n")});
+  EXPECT_EQ(words.status, 2);
+  EXPECT_THAT(
+      words.err,
+      testing::MatchesRegex("slipstream serve: .*c3: [^;]*--max-users = lots; see slipstream serve "
+                            "--help\n"));
 }
 
 TEST(Serve, SaysWhyItCannotStart) {
@@ -356,6 +366,36 @@ TEST(Serve, AModelWithoutNumbersIsNotServed) {
   Server server({broken_minnow(folder).string()});
   EXPECT_NE(server.wait_for_exit(), 0);
   EXPECT_THAT(server.log(), HasSubstr("logits are not numbers"));
+}
+
+// minnow, with other words in one of its files.
+std::string minnow_with(const TemporaryFolder& folder, const std::string& name,
+                        const std::string& text) {
+  for (const auto& entry : std::filesystem::directory_iterator(SLIP_SOURCE_DIR "/models/minnow"))
+    if (entry.path().filename() != name)
+      std::filesystem::create_symlink(entry.path(), folder.path() / entry.path().filename());
+  folder.write(name, text);
+  return folder.path().string();
+}
+
+TEST(Serve, SaysWhatIsWrongWithATokenizer) {
+  const TemporaryFolder folder;
+  const Finished done = run({"serve", minnow_with(folder, "tokenizer.json", "{"), "--port", "0"});
+  EXPECT_EQ(done.status, 1);
+  EXPECT_THAT(done.err, HasSubstr("tokenizer.json: not valid JSON"));
+}
+
+TEST(Serve, SaysWhyThereAreNoChats) {
+  const TemporaryFolder folder;
+  Server server({minnow_with(folder, "chat_template.jinja", "{% if %}"), "--alias", "minnow"});
+  ASSERT_TRUE(server.wait_until_ready()) << server.log();
+  EXPECT_THAT(server.log(), HasSubstr("chat endpoints are off: chat_template.jinja line 1: "));
+  const std::string answer = server.ask(question());
+  EXPECT_EQ(status_of(answer), 400);
+  EXPECT_THAT(answer, HasSubstr("/v1/completions: chat_template.jinja line 1: "));
+  EXPECT_EQ(
+      status_of(server.ask(post_request("/v1/completions", R"({"prompt":"A","max_tokens":1})"))),
+      200);
 }
 
 TEST(BenchServe, MeasuresAServer) {

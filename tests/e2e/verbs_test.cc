@@ -51,6 +51,32 @@ TEST(Inspect, RefusesBrokenCheckpoints) {
   EXPECT_THAT(broken.err, HasSubstr("model-00002-of-00002.safetensors"));
 }
 
+TEST(Inspect, ANameThatIsNothingIsComparedWithShapesToo) {
+  for (const std::vector<std::string>& line : {std::vector<std::string>{"inspect", "qwen3.5-99b"},
+                                               {"bench", "qwen3.5-99b"},
+                                               {"bench", "ops", "qwen3.5-99b"}}) {
+    const Finished done = run(line);
+    EXPECT_EQ(done.status, 1);
+    EXPECT_THAT(done.err, HasSubstr("nor a shape; those are "));
+    EXPECT_THAT(done.err, HasSubstr("qwen3.5-122b-a10b"));
+  }
+}
+
+TEST(Doctor, LooksAtTheFilesOfAModel) {
+  const TemporaryFolder folder;
+  for (const auto& entry : std::filesystem::directory_iterator(SLIP_SOURCE_DIR "/models/minnow"))
+    std::filesystem::copy(entry.path(), folder.path() / entry.path().filename());
+  const std::string model = folder.path().string();
+  EXPECT_TRUE(
+      run({"doctor", "-m", model, "--json"}).json().at("model").as_object().at("works").as_bool());
+  const std::filesystem::path shard = folder.path() / "model-00002-of-00002.safetensors";
+  std::filesystem::resize_file(shard, std::filesystem::file_size(shard) / 2);
+  const Finished done = run({"doctor", "-m", model});
+  EXPECT_EQ(done.status, 1);
+  EXPECT_THAT(done.out, HasSubstr("model-00002-of-00002.safetensors"));
+  EXPECT_THAT(done.out, HasSubstr("truncated"));
+}
+
 TEST(Doctor, ChecksTheMachine) {
   const JsonObject object = run({"doctor", "--json"}).json();
   EXPECT_TRUE(object.at("default_model").as_object().at("works").as_bool());
@@ -84,6 +110,7 @@ TEST(Completions, AreScriptsThatShellsAccept) {
               0);
   }
   EXPECT_EQ(run({"completions"}).status, 2);
+  EXPECT_THAT(run({"completions"}).err, HasSubstr("name a shell: bash, zsh or fish"));
   EXPECT_EQ(run({"completions", "tcsh"}).status, 2);
 }
 
@@ -121,7 +148,8 @@ TEST(Help, WrongCommandLinesHaveAStatusOfTheirOwn) {
                                                        {"bench", "--repeat", "0"},
                                                        {"bench", "minnow", "-m", "other"},
                                                        {"bench", "ops", "--rows", "0"},
-                                                       {"pull", "nowhere"}};
+                                                       {"pull", "nowhere"},
+                                                       {"pull", "-q"}};
   for (const std::vector<std::string>& arguments : wrong) {
     const Finished done = run(arguments);
     EXPECT_EQ(done.status, 2) << arguments[0] << " " << arguments[1] << ": " << done.err;

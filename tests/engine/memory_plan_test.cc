@@ -109,7 +109,7 @@ TEST(MemoryPlan, ManySequencesShareWhatIsLeft) {
   EXPECT_EQ(plan.total(), plan.budget);
   EXPECT_EQ(plan.cache_size().sequences, 8);
   for (const char* part :
-       {"4 sequences at once", "4 remembered", "1280 positions in all, 640 each"})
+       {"4 sequences at once", "4 remembered", "1280 positions in all, up to 640 each"})
     EXPECT_THAT(plan.describe(), ::testing::HasSubstr(part));
 }
 
@@ -124,6 +124,26 @@ TEST(MemoryPlan, PagesAreNeverMoreThanTheSequencesCanFillOrFewerThanOneNeeds) {
   EXPECT_EQ(pages(std::nullopt), 30);
   EXPECT_EQ(pages(12), 12);
   EXPECT_EQ(pages(2), 10);
+}
+
+TEST(MemoryPlan, OneOfManyMayUseThePagesOfAll) {
+  const auto plan = [](uint64_t budget, int64_t sequences, int64_t max_context) {
+    ModelPlan model = model_plan();
+    model.info.max_context = max_context;
+    return plan_memory(model, {.budget = budget, .sequences = sequences}, 0).value();
+  };
+  const uint64_t plenty = uint64_t{1} << 40;
+  EXPECT_EQ(plan(plenty, 0, 1 << 20).pages, kMostSequences * pages_for(kDefaultContext));
+  EXPECT_EQ(plan(plenty, 0, 1 << 20).context, kMostSequences * kDefaultContext);
+  EXPECT_EQ(plan(plenty, 0, 32768).context, 32768);
+  EXPECT_EQ(plan(plenty, 3, 1 << 20).context, 3 * kDefaultContext);
+  EXPECT_EQ(plan(plenty, 1, 1 << 20).context, kDefaultContext);
+  // Of less memory it may use what there is.
+  const MemoryPlan scarce = plan(kFixed + kMb + 150 * kPage, 2, 1 << 20);
+  EXPECT_EQ(scarce.pages, 150);
+  EXPECT_EQ(scarce.context, 150 * kPageLen);
+  for (const MemoryPlan& each : {scarce, plan(plenty, 0, 1000), plan(plenty, 5, 32768)})
+    EXPECT_LE(pages_for(each.context), each.pages) << "the oldest must be able to end";
 }
 
 TEST(MemoryPlan, CheckpointsGiveWayToSequences) {

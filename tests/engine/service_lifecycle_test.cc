@@ -61,6 +61,27 @@ TEST_F(ServiceLifecycle, PreemptedRequestsGiveTheSameAnswers) {
   }
 }
 
+TEST_F(ServiceLifecycle, OneThatNeedsAllPagesEndsAmongOthers) {
+  Service service(model_.engine(), tokenizer_, {});
+  const auto others = [&](int first) {
+    std::vector<Submitted> submitted;
+    for (int i = 0; i < 4; ++i)
+      submitted.push_back(submit(service, greedy(text_of(100, first + i), 60)));
+    return submitted;
+  };
+  std::vector<Submitted> all = others(700);
+  all.push_back(submit(service, greedy(text_of(500, 800), -1)));
+  for (Submitted& each : others(900)) all.push_back(std::move(each));
+  for (const Submitted& each : all) {
+    each.listener->wait();
+    EXPECT_FALSE(each.listener->summary.failure);
+    EXPECT_NE(each.listener->summary.finish, FinishReason::cancelled);
+  }
+  EXPECT_EQ(all[4].listener->ids.size(), 13u) << "up to the end of the context";
+  EXPECT_TRUE(service.drain(5));
+  expect_all_free(service.stats());
+}
+
 TEST_F(ServiceLifecycle, CancellingEndsARequestWithinAStep) {
   Service service(model_.engine(), tokenizer_, {.max_drafts = 3});
   for (const int64_t after : {1, 5}) {

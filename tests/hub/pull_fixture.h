@@ -85,6 +85,11 @@ class PullFixture : public testing::Test {
       plans.push_back(plan);
       return go_on;
     }
+    Status configured(const std::string& config, uint64_t weight_bytes) override {
+      configs.push_back(cat(config, " ", weight_bytes));
+      if (on_config) return on_config();
+      return {};
+    }
     void progressed(const DownloadProgress& progress) override {
       last = progress;
       if (on_progress) on_progress(progress);
@@ -93,6 +98,8 @@ class PullFixture : public testing::Test {
     bool go_on = true;
     std::vector<std::string> damages;
     std::vector<PullPlan> plans;
+    std::vector<std::string> configs;
+    std::function<Status()> on_config;
     DownloadProgress last;
     std::function<void(const DownloadProgress&)> on_progress;
   };

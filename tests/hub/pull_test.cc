@@ -56,6 +56,25 @@ TEST_F(Pull, IncludesAndExcludes) {
   expect_complete();
 }
 
+TEST_F(Pull, ShowsTheConfigurationBeforeTheRestIsFetched) {
+  size_t storage_requests = 0;
+  listener_.on_config = [&]() -> Status {
+    for (const HubRequest& request : hub_.requests()) storage_requests += request.to_storage;
+    return error("not for us");
+  };
+  expect_failure({"not for us"});
+  EXPECT_THAT(listener_.configs, testing::ElementsAre("{\"model_type\": \"x\"} 3000000"));
+  EXPECT_EQ(storage_requests, 0u);
+  EXPECT_LT(hub_.bytes_sent(), 100'000u) << "more than config.json came";
+  // With another answer it goes on, though the file is there already; of a model that is complete
+  // nothing is asked.
+  listener_.on_config = {};
+  expect_complete();
+  EXPECT_EQ(listener_.configs.size(), 2u);
+  expect_complete();
+  EXPECT_EQ(listener_.configs.size(), 2u);
+}
+
 TEST_F(Pull, NeverTakesPickles) {
   hub_.add("pytorch_model.bin", "evil", false);
   request_.files.include = {"*.bin"};

@@ -1,8 +1,10 @@
 // How conversations become prompts.
+#include "server/chat_prompt.h"
+
 #include <gmock/gmock.h>
 
-#include "server/chat_special_tokens.h"
 #include "tests/server/api_fixture.h"
+#include "text/special_token_guard.h"
 
 namespace slip {
 namespace {
@@ -91,6 +93,49 @@ TEST_F(ChatPrompt, ContinuesTheFinalMessage) {
   EXPECT_EQ(reply->json().at("choices").at(0).at("message").at("content"), ", two");
 }
 
+TEST_F(ChatPrompt, ContinuesAMessageWhoseWordsStandInTheEndOfATurn) {
+  for (const std::string_view begun :
+       {"e", "<", "|", "end", "<|im_end|>", ">", "A:\n\n", "", " "}) {
+    const JsonArray messages{JsonObject{{"role", "user"}, {"content", "the end"}},
+                             JsonObject{{"role", "assistant"}, {"content", begun}}};
+    const std::string text =
+        prompt(R"("continue_final_message":true,"messages":)" + dump_json(messages));
+    const std::string words(begun.substr(0, begun.find_last_not_of(" \n") + 1));
+    EXPECT_EQ(
+        text,
+        "<|im_start|>user\nthe end<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n" +
+            words);
+    EXPECT_EQ(asked().message_ends.size(), 1u);
+  }
+}
+
+TEST_F(ChatPrompt, ContinuesWithTheBlanksThatATemplateKeeps) {
+  ServedModel model = served();
+  const ChatTemplate plain =
+      ChatTemplate::from_text("{% for m in messages %}[{{ m.content }}]{% endfor %}", "test")
+          .value();
+  model.chat_template = &plain;
+  const PromptWriter writer(model, false);
+  ChatRequest request;
+  request.continue_final_message = true;
+  for (const std::string begun : {"a \n", " ", "", "]"}) {
+    request.messages = {JsonObject{{"role", "assistant"}, {"content", begun}}};
+    EXPECT_EQ(tokenizer().decode(std::get<Prompt>(writer.write(request)).ids), "[" + begun);
+  }
+}
+
+TEST_F(ChatPrompt, SaysThatATemplateHidesTheMessageToContinue) {
+  ServedModel model = served();
+  const ChatTemplate blind = ChatTemplate::from_text("{{ messages | length }}", "test").value();
+  model.chat_template = &blind;
+  const PromptWriter writer(model, false);
+  ChatRequest request;
+  request.continue_final_message = true;
+  request.messages = {JsonObject{{"role", "assistant"}, {"content", "a"}}};
+  EXPECT_THAT(std::get<ApiError>(writer.write(request)).message,
+              HasSubstr("leaves out the end of the final message"));
+}
+
 TEST_F(ChatPrompt, NotesWhereMessagesEnd) {
   prompt(R"("messages":[{"role":"system","content":"S"},{"role":"user","content":"Hi"},)"
          R"({"role":"assistant","content":"Ho"},{"role":"user","content":"Again"}])");
@@ -117,16 +162,43 @@ TEST_F(ChatPrompt, KeepsUsersFromForgingTurns) {
 
 TEST_F(ChatPrompt, MarksLeaveNoTrace) {
   const SpecialTokenGuard guard(tokenizer());
-  const std::string with_marks = "a\xEF\xB7\x90<|im_end|>\xEF\xB7\x91 b \xEF\xB7\x92";
-  const std::string clean = "a<|im_end|> b \xEF\xB7\x92";
+  const std::string with_marks = "a\xEF\xB7\x90<|im_end|>\xEF\xB7\x91 b \xEF\xB7\x93";
+  const std::string clean = "a<|im_end|> b \xEF\xB7\x93";
   EXPECT_EQ(SpecialTokenGuard::without_marks(with_marks), clean);
   EXPECT_EQ(guard.marked(with_marks), with_marks);  // set anew
   EXPECT_EQ(tokenizer().decode(guard.encode(with_marks)), clean);
+  EXPECT_EQ(guard.marked(cat("a", SpecialTokenGuard::kPlace, "b")), "ab");
   const int32_t end = *tokenizer().find("<|im_end|>");
   const std::vector<int32_t> ids = guard.encode(with_marks);
   EXPECT_EQ(std::count(ids.begin(), ids.end(), end), 0);
   EXPECT_EQ(guard.encode("<|im_end|>"), std::vector<int32_t>{end});
   EXPECT_EQ(guard.encode("plain text, as ever"), tokenizer().encode("plain text, as ever"));
+}
+
+TEST_F(ChatPrompt, ShowsTheToolsThatAreAllowed) {
+  const auto tool = [](const std::string& name) {
+    return R"({"type":"function","function":{"name":")" + name + R"("}})";
+  };
+  const auto choice = [&](const std::string& mode, const std::string& allowed) {
+    return hi_ + R"(,"tools":[)" + tool("weather") + "," + tool("clock") + "," + tool("news") +
+           R"(],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":")" + mode +
+           R"(","tools":[)" + allowed + "]}}";
+  };
+  const std::string two = prompt(choice("auto", tool("weather") + "," + tool("news")));
+  EXPECT_THAT(two, AllOf(HasSubstr("weather"), HasSubstr("news"), Not(HasSubstr("clock"))));
+  EXPECT_EQ(asked().constraint->clone()->allows(tokenizer().encode("Hello")[0]), true);
+
+  prompt(choice("required", tool("clock")));
+  const std::unique_ptr<Constraint> required = asked().constraint->clone();
+  for (const int32_t id : tokenizer().encode("</think>\n\n<tool_call>\n<function=clock>")) {
+    ASSERT_TRUE(required->allows(id)) << tokenizer().token_bytes(id);
+    required->advance(id);
+  }
+  for (const std::string& members :
+       {choice("required", ""), choice("auto", tool("other")), choice("perhaps", tool("clock")),
+        choice("auto", R"({"type":"function"})"),
+        hi_ + R"(,"tool_choice":{"type":"allowed_tools"})"})
+    EXPECT_EQ(post("/v1/chat/completions", "{" + members + "}")->status(), 400) << members;
 }
 
 TEST_F(ChatPrompt, HidesToolsThatMustNotBeCalled) {

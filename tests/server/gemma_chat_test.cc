@@ -77,6 +77,20 @@ TEST_F(GemmaChat, ThePromptHasOneBosAndOnlyTheTemplatesTurns) {
   EXPECT_EQ(tokenizer().decode(asked().prompt), "<bos>Hello");
 }
 
+TEST_F(GemmaChat, AMessageIsContinuedWhereItEnds) {
+  for (const std::string_view begun : {"e", "<", "|", "turn", "<turn|>", "a\n", ""}) {
+    const JsonArray messages{JsonObject{{"role", "user"}, {"content", "turn"}},
+                             JsonObject{{"role", "assistant"}, {"content", begun}}};
+    const auto reply =
+        post("/v1/chat/completions",
+             R"({"continue_final_message":true,"messages":)" + dump_json(messages) + "}");
+    EXPECT_EQ(reply->status(), 0) << reply->body();
+    const std::string words(begun.substr(0, begun.find_last_not_of("\n") + 1));
+    EXPECT_EQ(tokenizer().decode(asked().prompt),
+              "<bos><|turn>user\nturn<turn|>\n<|turn>model\n" + words);
+  }
+}
+
 TEST_F(GemmaChat, ThoughtsAndCallsAreToldApart) {
   const auto reply = chat(kTools);
   engine_.answer(0, {"<|channel>", "thought", "\n", "a sum", "\n<channel|>", "Let me add.",

@@ -70,6 +70,14 @@ TEST(HttpGate, TakesKeysAsEitherKindOfClientSendsThem) {
   EXPECT_EQ(status_of(gate, request("/v1/models", {{"authorization", "Bearer "}})), 401);
 }
 
+TEST(HttpGate, TellsWhatCouldBeDoneAboutARefusal) {
+  const HttpGate gate({.host_hint = "name the host", .origin_hint = "name the origin"});
+  HttpRequest foreign_host = request("/v1/models", {{"host", "evil.example"}});
+  EXPECT_THAT(gate.admit(foreign_host).answer->body, HasSubstr("hosts (name the host)"));
+  HttpRequest foreign_page = request("/v1/models", {{"origin", "https://evil.example"}});
+  EXPECT_THAT(gate.admit(foreign_page).answer->body, HasSubstr("origins (name the origin)"));
+}
+
 TEST(HttpGate, SaltsDifferByKeyAndAreEmptyWithout) {
   const HttpGate gate({.keys = ring("one\ntwo")});
   HttpRequest first = request("/v1/models", {{"x-api-key", "one"}});

@@ -63,6 +63,28 @@ TEST_F(OpenAiCompletions, GivesLogprobsInTheOlderShape) {
   EXPECT_GT(logprobs.at("text_offset").at(1).to_number<int>(), 0);
 }
 
+TEST_F(OpenAiCompletions, OffsetsCountCharacters) {
+  const std::vector<int32_t> ids = tokenizer().encode("é😀é");
+  ASSERT_EQ(ids.size(), 8u) << "each of its bytes is a token";
+  const std::string choose = R"("prompt":"Once","logprobs":0)";
+  const auto whole = complete(choose), stream = complete(choose + R"(,"stream":true)");
+  for (size_t i = 0; i < 2; ++i) {
+    for (const int32_t id : ids) {
+      TokenEvent event;
+      event.id = id;
+      engine_.taken[i].listener->on_token(event);
+    }
+    engine_.end(i, int64_t(ids.size()), FinishReason::stop_token);
+  }
+  EXPECT_THAT(whole->body(), HasSubstr(R"("text_offset": [0, 0, 1, 1, 1, 1, 2, 2])"));
+  std::string streamed;
+  const std::regex offset(R"("text_offset": \[(\d)\])");
+  const std::string body = stream->body();
+  for (std::sregex_iterator at(body.begin(), body.end(), offset), end; at != end; ++at)
+    streamed += (*at)[1];
+  EXPECT_EQ(streamed, "00111122");
+}
+
 TEST_F(OpenAiCompletions, TellsHowLongAPromptMayBe) {
   engine_.context_length = 10;
   const JsonObject error = complete(R"("prompt":"Once")")->json().at("error").get_object();

@@ -112,6 +112,34 @@ TEST_F(Responses, LeavesOutToolsThatRunElsewhere) {
   EXPECT_THAT(notes_[0], HasSubstr("web_search"));
 }
 
+TEST_F(Responses, LeavesAChoiceOfSuchToolsToTheModel) {
+  const std::string offered = R"("input":"Hi","tools":[{"type":"web_search"}],"tool_choice":)";
+  for (const char* choice :
+       {R"("required")", R"({"type":"web_search"})", R"({"type":"custom","name":"x"})",
+        R"({"type":"allowed_tools","mode":"required","tools":[{"type":"web_search"}]})"}) {
+    const size_t before = engine_.taken.size();
+    const auto reply = respond(offered + choice);
+    EXPECT_EQ(reply->status(), 0) << choice << " " << reply->body();
+    ASSERT_EQ(engine_.taken.size(), before + 1);
+    EXPECT_EQ(asked().constraint, nullptr) << choice;
+  }
+  EXPECT_THAT(notes_, ::testing::Contains(HasSubstr("tool_choice: web_search")));
+  EXPECT_EQ(respond(R"("input":"Hi","tools":[],"tool_choice":"required")")->status(), 400);
+}
+
+TEST_F(Responses, ShowsTheToolsThatAreAllowed) {
+  respond(R"("input":"Hi","tools":[{"type":"function","name":"weather"},)"
+          R"({"type":"function","name":"clock"}],"tool_choice":{"type":"allowed_tools",)"
+          R"("mode":"auto","tools":[{"type":"function","name":"clock"},{"type":"web_search"}]})");
+  EXPECT_THAT(prompt_text(), HasSubstr("clock"));
+  EXPECT_THAT(prompt_text(), ::testing::Not(HasSubstr("weather")));
+}
+
+TEST_F(Responses, TakesNoLimitByTheNumberOthersWriteForIt) {
+  respond(R"("input":"Hi","max_output_tokens":-1)");
+  EXPECT_EQ(asked().max_tokens, -1);
+}
+
 TEST_F(Responses, EnforcesTheTextsFormat) {
   respond(R"("input":"Hi","reasoning":{"effort":"none"},"text":{"format":{"type":"json_schema",)"
           R"("name":"n","schema":{"type":"object","properties":{}}}})");

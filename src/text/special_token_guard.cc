@@ -1,4 +1,4 @@
-#include "server/chat_special_tokens.h"
+#include "text/special_token_guard.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,10 +6,15 @@
 namespace slip {
 namespace {
 
-// Two of Unicode's noncharacters, which are not for interchange.
+// Noncharacters of Unicode, which are not for interchange.
 constexpr std::string_view kMarkStart = "\xEF\xB7";
 constexpr std::string_view kOpen = "\xEF\xB7\x90";   // U+FDD0
 constexpr std::string_view kClose = "\xEF\xB7\x91";  // U+FDD1
+
+bool begins_with_mark(std::string_view text) {
+  return text.starts_with(kOpen) || text.starts_with(kClose) ||
+         text.starts_with(SpecialTokenGuard::kPlace);
+}
 
 }  // namespace
 
@@ -32,7 +37,7 @@ std::string SpecialTokenGuard::without_marks(std::string_view text) {
     out += text.substr(0, at);
     text.remove_prefix(at);
     if (text.empty()) return out;
-    const size_t kept = text.starts_with(kOpen) || text.starts_with(kClose) ? 0 : kMarkStart.size();
+    const size_t kept = begins_with_mark(text) ? 0 : kMarkStart.size();
     out += text.substr(0, kept);
     text.remove_prefix(kept == 0 ? kOpen.size() : kept);
   }

@@ -1,7 +1,8 @@
 // Keeps text from outside from becoming the tokens that structure a conversation. Templates render
 // a conversation as one text, in which "<|im_end|>" written by a user looks like the template's
-// own. So such spellings are put between two marks before rendering; the marks, which no text may
-// contain, survive the template and tell the tokenizer afterwards which spellings are just text.
+// own. So such spellings are put between two marks before rendering; the marks, which are taken out
+// of every text from outside, survive the template and tell the tokenizer afterwards which
+// spellings are just text.
 //
 // Only tokens that the tokenizer calls special are guarded. <think> and <tool_call> are not: they
 // stand in earlier answers that clients send back, and they cannot end a turn.
@@ -25,6 +26,10 @@ class SpecialTokenGuard {
   // Marks special tokens in all texts of a value, keys included.
   void mark(Json& value) const;
   std::string marked(std::string_view text) const;
+
+  // For whoever must find a place of a message again in what was rendered: to be put into a text
+  // that is marked already. No other text has it, so its place is the only one.
+  static constexpr std::string_view kPlace = "\xEF\xB7\x92";  // U+FDD2
 
   // A rendered text to tokens.
   std::vector<int32_t> encode(std::string_view rendered) const;
