@@ -1,4 +1,6 @@
 // Requests that would be expensive are refused or bounded, quickly.
+#include <sys/resource.h>
+
 #include <ctime>
 #include <functional>
 
@@ -13,6 +15,13 @@ double seconds_of(const std::function<void()>& work) {
   const std::clock_t start = std::clock();
   work();
   return double(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+// Of this process so far, in bytes.
+int64_t peak_memory() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t(usage.ru_maxrss) * 1024;
 }
 
 // Makes it and, if it can be made, writes some of an answer.
@@ -120,6 +129,92 @@ TEST(Limits, LargeSchemas) {
   const ConstraintSpec alternatives = schema_spec("{\"anyOf\": [" + ways + "]}");
   EXPECT_TRUE(accepts(alternatives, R"({"kind": "k149", "v": "x"})"));
   expect_bounded(alternatives, "150 alternatives");
+}
+
+// 200 alternatives beside `rest`, which holds for each of them.
+ConstraintSpec alternatives_beside(const std::string& rest) {
+  std::string ways;
+  for (int i = 0; i < 200; ++i)
+    ways += cat(i ? "," : "", R"({"required": ["a"], "title": ")", i, "\"}");
+  return schema_spec(
+      cat("{", rest, R"(, "properties": {"a": {"type": "null"}}, "anyOf": [)", ways, "]}"));
+}
+
+void expect_refused(const ConstraintSpec& spec, const std::string& words) {
+  const auto made = try_constraint(spec);
+  ASSERT_FALSE(made.ok()) << words;
+  EXPECT_NE(made.failure().message.find(words), std::string::npos) << made.failure().message;
+  EXPECT_LT(made.failure().message.size(), 2000u);
+}
+
+TEST(Limits, SchemasTakeLittleMoreMemoryThanTheirText) {
+  minnow_tokens();
+  const int64_t before = peak_memory();
+  const std::string words(200'000, 'd');
+  EXPECT_TRUE(
+      accepts(alternatives_beside(cat(R"("description": ")", words, "\"")), "{\"a\": null}"));
+  expect_refused(alternatives_beside(cat(R"("items": {"description": ")", words, "\"}")),
+                 "grows beyond");
+  expect_refused(alternatives_beside(cat(R"("title": ")", std::string(600'000, 't'), "\"")),
+                 "at most 524288");
+  std::string references;
+  for (int i = 0; i < 200; ++i)
+    references += cat(R"(, {"$ref": "#/$defs/a", "maxLength": )", i, "}");
+  expect_refused(schema_spec(cat(R"({"$defs": {"a": {"items": {"title": ")", words,
+                                 R"("}}}, "prefixItems": [true)", references, "]}")),
+                 "grows beyond");
+  // The place of a part in its schema is kept with it.
+  std::string properties;
+  for (int i = 0; i < 1000; ++i) properties += cat(i ? "," : "", "\"", i, "\": {}");
+  std::string nested = "{\"properties\": {" + properties + "}}";
+  for (int i = 0; i < 28; ++i)
+    nested = cat(R"({"additionalProperties": false, "properties": {")", std::string(1000, 'n'),
+                 "\": ", nested, "}}");
+  expect_bounded(schema_spec(nested), "a long way to many properties");
+  EXPECT_LT(peak_memory() - before, 150 << 20);
+}
+
+TEST(Limits, LongNamesOfProperties) {
+  for (const size_t length : {1'001u, 10'000u, 300'000u})
+    expect_refused(schema_spec("{\"properties\": {\"" + std::string(length, 'n') + "\": {}}}"),
+                   "a name of more than 1000 bytes");
+  EXPECT_TRUE(
+      try_constraint(schema_spec("{\"properties\": {\"" + std::string(1000, 'n') + "\": {}}}"))
+          .ok());
+  std::mt19937 random(4);
+  std::string properties;
+  for (int i = 0; i < 1000; ++i) {
+    std::string name;
+    for (int j = 0; j < 200; ++j) name += char('a' + random() % 26);
+    properties += cat(i ? "," : "", "\"", name, "\": {}");
+  }
+  EXPECT_LT(seconds_of([&] {
+              expect_refused(schema_spec("{\"properties\": {" + properties + "}}"),
+                             "the names of properties");
+            }),
+            kQuick);
+}
+
+// Lists that are merged are as long as the schema may be.
+TEST(Limits, LongListsThatMeet) {
+  std::string numbers = "-1";
+  for (int i = 0; i < 40'000; ++i) numbers += cat(",", i);
+  std::string names = "\"a\"";
+  for (int i = 0; i < 25'000; ++i) names += cat(",\"", i, "\"");
+  EXPECT_LT(seconds_of([&] {
+              for (const auto& [keyword, list] :
+                   {std::pair{"enum", numbers}, {"required", names}, {"type", names}})
+                expect_bounded(schema_spec(cat(R"({"allOf": [{")", keyword, "\": [", list,
+                                               "]}, {\"", keyword, "\": [", list, ", \"z\"]}]}")),
+                               keyword);
+            }),
+            kQuick);
+}
+
+TEST(Limits, ManyChoices) {
+  ConstraintSpec spec{.kind = ConstraintSpec::Kind::choice};
+  for (int i = 0; i < 100'000; ++i) spec.choices.push_back(std::to_string(i));
+  expect_refused(spec, "the choices together");
 }
 
 TEST(Limits, DeepSchemas) {
