@@ -79,6 +79,77 @@ TEST(Limits, ManyReadings) {
             4 * kQuick);
 }
 
+// Writes random allowed tokens until the answer may only end or the constraint gives up; returns
+// how many.
+int write_randomly(Constraint& constraint, int max_tokens) {
+  std::mt19937 random(5);
+  for (int step = 0; step < max_tokens; ++step) {
+    TokenSet allowed = constraint.allowed();
+    if (constraint.failure()) return step;
+    allowed.remove(stop_id());
+    const int64_t size = allowed.size();
+    if (size == 0) return step;
+    int64_t skipped = int64_t(random() % uint64_t(size));
+    int32_t id = 0;
+    while (!allowed.contains(id) || skipped-- > 0) ++id;
+    constraint.advance(id);
+  }
+  return max_tokens;
+}
+
+const char* const kAmbiguous =
+    "root ::= e\n"
+    "e ::= \"(\" e \")\" e | [a-z ] e | [a-z ] e e | [a-z ] [a-z ] e | [a-z ]\n";
+
+// With all readings each mask takes 6 ms on an idle machine.
+TEST(Limits, AmbiguousGrammarsBecomeCheap) {
+  const std::unique_ptr<Constraint> constraint =
+      constraint_of({.kind = ConstraintSpec::Kind::grammar, .text = kAmbiguous});
+  EXPECT_LT(seconds_of([&] { EXPECT_EQ(write_randomly(*constraint, 4000), 4000); }), kQuick);
+  EXPECT_FALSE(constraint->failure());
+}
+
+TEST(Limits, AnswersThatStayExpensiveAreGivenUp) {
+  // Behind each letter much is called that writes nothing, each turn has rules of its own, and
+  // there are too many ways to keep what is known about their tokens.
+  std::string junk;
+  for (int i = 0; i < 100; ++i) junk += cat("[#%] \"", i, "\" | ");
+  std::string rules = "root ::= a-0\nempty ::= \"\"\nnothing ::= " + repeated("empty ", 1200);
+  for (int turn = 0; turn < 4; ++turn) {
+    std::string ways = junk + "\".\"";
+    for (char letter = 'a'; letter < 'g'; ++letter)
+      ways += cat(" | \"", letter, "\" ", letter, "-", (turn + 1) % 4);
+    for (char letter = 'a'; letter < 'g'; ++letter)
+      rules += cat("\n", letter, "-", turn, " ::= nothing (", ways, ")");
+  }
+  const std::unique_ptr<Constraint> constraint =
+      constraint_of({.kind = ConstraintSpec::Kind::grammar, .text = rules});
+  const std::unique_ptr<Constraint> other = constraint->clone();
+  EXPECT_LT(seconds_of([&] {
+              for (int step = 0; step < 5000 && !constraint->failure(); ++step) {
+                const TokenSet& allowed = constraint->allowed();
+                ASSERT_TRUE(allowed.contains(byte_token('a'))) << step;
+                constraint->advance(byte_token('a'));
+              }
+            }),
+            kQuick);
+  ASSERT_TRUE(constraint->failure());
+  EXPECT_NE(constraint->failure()->message.find("too ambiguous"), std::string::npos);
+  EXPECT_TRUE(constraint->free());
+  constraint->advance(byte_token('0'));
+  EXPECT_TRUE(other->failure());
+}
+
+// Of more readings than are followed, one takes any text.
+TEST(Limits, ReadingsThatAreCutMayTakeAnyText) {
+  std::string pattern = "t(";
+  for (int i = 0; i < 600; ++i) pattern += "[ab]" + std::to_string(i) + "|";
+  const std::unique_ptr<Constraint> constraint = constraint_of(regex_spec(pattern + "c)|t.*"));
+  const TokenSet allowed = constraint->allowed();
+  for (int32_t id = 0; id < minnow_tokens()->vocabulary(); ++id)
+    ASSERT_EQ(allowed.contains(id), constraint->allows(id)) << minnow_tokens()->bytes(id);
+}
+
 TEST(Limits, AmbiguousPatternsKeepTheirMeaning) {
   EXPECT_TRUE(accepts(regex_spec("(a{1,100}){1,100}"), repeated("a", 5000)));
   EXPECT_TRUE(accepts(regex_spec("(a|a)*b"), repeated("a", 500) + "b"));
