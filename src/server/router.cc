@@ -25,6 +25,7 @@ const ApiRoute* find(const std::vector<ApiRoute>& routes, const HttpRequest& req
     if (!matches(route.path, request.path)) continue;
     if (takes(route, request.method)) return &route;
     allowed += (allowed.empty() ? "" : ", ") + route.method;
+    if (route.method == "GET") allowed += ", HEAD";
   }
   return nullptr;
 }

@@ -77,7 +77,7 @@ TEST(Router, SaysWhatIsAllowed) {
                 1);
   const auto wrong = ask(router, "DELETE", "/a");
   EXPECT_EQ(wrong->wait(), 405);
-  const std::pair<std::string, std::string> allow{"Allow", "GET, POST"};
+  const std::pair<std::string, std::string> allow{"Allow", "GET, HEAD, POST"};
   EXPECT_THAT(wrong->headers, testing::Contains(allow));
   EXPECT_THAT(wrong->body, HasSubstr("\"error\""));
   const auto anthropic = ask(router, "GET", "/v1/messages");
