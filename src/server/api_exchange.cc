@@ -176,7 +176,7 @@ void Exchange::on_prompt(size_t choice, int64_t done, int64_t total) {
 }
 
 void Exchange::on_token(size_t index, const TokenEvent& event) {
-  bool first = false;
+  bool first = false, failed = false;
   {
     const std::lock_guard lock(mutex_);
     if (over_) return;
@@ -186,7 +186,11 @@ void Exchange::on_token(size_t index, const TokenEvent& event) {
     if (choice.parser && choice.parser->in_reasoning()) ++choice.reasoning_tokens;
     const std::vector<OutputEvent> pieces = pieces_of(choice, event.text, false);
     writer_->token({int(index), event, pieces});
+    const ApiStatus problem = writer_->too_long();
+    failed = problem.has_value();
+    if (failed) fail(*problem);
   }
+  if (failed) return cancel_all();
   if (first) submit_siblings(index);
 }
 
