@@ -20,7 +20,12 @@ class Router {
   // comes.
   static constexpr size_t kMostWaiting = 2048;
 
-  // `threads`: how many run the handlers of routes that are not marked as quick.
+  // Bodies that are longer may take seconds each.
+  static constexpr size_t kShortBody = 1 << 20;
+
+  // `threads`: how many run the handlers of routes that are not marked as quick. Where there are
+  // several, one of them takes only requests with short bodies, which then never wait for long
+  // ones.
   Router(std::vector<ApiRoute> routes, int threads);
   // Waits for handlers that have begun. Requests that still wait for a thread are dropped.
   ~Router();
@@ -35,7 +40,7 @@ class Router {
     HttpRequest request;
     std::shared_ptr<HttpReply> reply;
   };
-  void work();
+  void work(size_t longest_body);
 
   const std::vector<ApiRoute> routes_;
   std::mutex mutex_;
