@@ -52,7 +52,8 @@ void GrammarConstraint::Shared::follow_few_readings() {
 void GrammarConstraint::Shared::fail() {
   failure =
       error("the grammar is too ambiguous: there are too many ways to read the answer so far; ",
-            "write it so that each text can be read in few ways");
+            "write it so that each text can be read in few ways")
+          .about("grammar");
 }
 
 GrammarConstraint::GrammarConstraint(Program program, std::shared_ptr<const TokenIndex> tokens,

@@ -91,6 +91,18 @@ TEST_F(ApiLimits, AnswersInOnePieceAreNotCollectedForEver) {
   EXPECT_GT(stream->body().size(), piece.size() * 70);
 }
 
+TEST_F(ApiLimits, WhatARequestBringsUponItselfIsNotAnErrorOfTheServer) {
+  for (const auto& [failure, status] :
+       {std::pair{error("too ambiguous").about("grammar"), 400}, {error("a step failed"), 500}}) {
+    const auto reply =
+        post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hi"}]})");
+    engine_.ending.failure = failure;
+    engine_.end(engine_.taken.size() - 1, 3, FinishReason::cancelled);
+    EXPECT_EQ(reply->status(), status);
+    EXPECT_THAT(reply->body(), HasSubstr(failure.message));
+  }
+}
+
 TEST_F(ApiLimits, LogProbabilitiesCountAsWhatIsSent) {
   const auto reply =
       post("/v1/chat/completions", R"({"logprobs":true,"top_logprobs":20,)"
