@@ -11,6 +11,7 @@ namespace slip {
 namespace {
 
 constexpr int kMaxIndentation = 32;
+constexpr size_t kMaxKeyBytes = 256;  // what a key shares with others is walked in a recursion
 constexpr size_t kMaxKeyCharacters = 5000;  // each needs some forty instructions
 constexpr size_t kMaxCopied = 8 << 20;  // bytes of JSON; as values they take up to 16 times that
 
@@ -111,6 +112,9 @@ Result<ExprId> JsonRules::other_key(const std::vector<std::string>& keys) {
   KeyTree root;
   size_t characters = 0;
   for (const std::string& key : keys) {
+    if (key.size() > kMaxKeyBytes)
+      return error("the name of a property has ", key.size(), " bytes; beside further properties ",
+                   "it may have ", kMaxKeyBytes, "; set additionalProperties to false");
     KeyTree* at = &root;
     for (size_t i = 0; i < key.size();) {
       const CodePoint c = decode_valid_utf8(key.data() + i);

@@ -6,7 +6,6 @@ namespace slip {
 namespace {
 
 constexpr size_t kMaxProperties = 1000;
-constexpr size_t kMaxNameBytes = 1000;
 
 }  // namespace
 
@@ -16,8 +15,6 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::read_properties(
   const auto add = [&](std::string_view name, const Json* value, bool is_required) -> Status {
     if (properties.size() == kMaxProperties)
       return at_path(error("properties: more than ", kMaxProperties), path);
-    if (name.size() > kMaxNameBytes)
-      return at_path(error("properties: a name of more than ", kMaxNameBytes, " bytes"), path);
     properties.push_back({std::string(name), value, is_required});
     return {};
   };
