@@ -166,7 +166,7 @@ void Scheduler::settle(const Part& part, size_t index) {
   if (drafting_)
     drafting_->follow(job, batch_.hidden(index).first(kept), batch_.ids(index).first(size_t(kept)));
   if (in_prompt && job.at_checkpoint()) pool_.remember(job.text(job.computed), *job.sequence);
-  if (job.answer->finish()) finish(job, *job.answer->finish());
+  if (job.answer->finish() && !job.summary.failure) finish(job, *job.answer->finish());
 }
 
 int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
@@ -177,6 +177,12 @@ int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
     std::optional<Logprobs> logprobs;
     if (job.request.top_logprobs >= 0) logprobs.emplace(logits.values());
     const Answer::Token token = job.answer->next(logits);
+    const Constraint* form = job.request.constraint.get();
+    if (form && form->failure()) {
+      job.summary.failure = *form->failure();
+      job.cancelled = true;
+      break;
+    }
     if (token.is_part) {
       job.tokens.push_back(token.id);
       deliver(job, token, logprobs);

@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/result.h"
+
 namespace slip {
 
 // A set of token ids.
@@ -43,6 +45,10 @@ class Constraint {
 
   // `id`, which is allowed, was chosen.
   virtual void advance(int32_t id) = 0;
+
+  // Why the answer cannot be held to its form any longer; null while it can. Every token is allowed
+  // from then on, and the answer is to be given up.
+  virtual const Error* failure() const { return nullptr; }
 
   // The same place again, to walk ahead along drafts.
   virtual std::unique_ptr<Constraint> clone() const = 0;

@@ -1,5 +1,6 @@
 #include "grammar/grammar.h"
 
+#include "grammar/characters.h"
 #include "grammar/gbnf.h"
 #include "grammar/grammar_constraint.h"
 #include "grammar/json_rules.h"
@@ -13,21 +14,41 @@ namespace {
 
 using SpecKind = ConstraintSpec::Kind;
 
+// Of a schema, or of all tools or choices together; JSON written without spaces.
+constexpr size_t kMaxFormBytes = 512 << 10;
+
+Status check_size(const char* what, size_t bytes) {
+  if (bytes <= kMaxFormBytes) return {};
+  return error(what, ": ", bytes, " bytes; at most ", kMaxFormBytes, " can be followed");
+}
+
+size_t size_of(std::span<const Json> schemas) {
+  size_t bytes = 0;
+  for (const Json& schema : schemas) bytes += compact_json(schema).size();
+  return bytes;
+}
+
 Result<ExprId> add_form(Rules& rules, JsonRules& json, const ConstraintSpec& spec,
                         const OutputFormat& format) {
   switch (spec.kind) {
     case SpecKind::json_object: return json.object();
     case SpecKind::json_schema:
+      SLIP_TRY_STATUS(check_size("the schema", size_of({&spec.schema, 1})));
       return add_schema(json, spec.schema, spec.schema, {.closed_objects = spec.strict});
     case SpecKind::regex: {
       SLIP_TRY(const RegexNode regex, parse_regex(spec.text));
       return regex_expression(rules, regex, RegexMeaning::whole, Spelling::plain);
     }
-    case SpecKind::choice:
+    case SpecKind::choice: {
       if (spec.choices.empty()) return error("a choice of no texts");
+      size_t bytes = 0;
+      for (const std::string& choice : spec.choices) bytes += choice.size() + 1;
+      SLIP_TRY_STATUS(check_size("the choices together", bytes));
       return rules.literals(spec.choices);
+    }
     case SpecKind::grammar: return add_gbnf(rules, spec.text);
     case SpecKind::tool_calls:
+      SLIP_TRY_STATUS(check_size("the tools together", size_of(spec.tools)));
       return add_tool_calls(json, format, spec.tools, spec.parallel_calls, spec.strict);
   }
   unreachable("ConstraintSpec::Kind");

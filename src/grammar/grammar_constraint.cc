@@ -7,6 +7,12 @@
 namespace slip {
 namespace {
 
+// Grammars that can read a text in very many ways would take the engine's time from everybody else.
+// Each token earns credit, and the work of matchers is paid with it: about 0.3 ms per token in the
+// long run and 50 ms at once. JSON schemas seldom need a thirtieth of that.
+constexpr int64_t kCreditPerToken = 30'000;
+constexpr int64_t kMostCredit = 5'000'000;
+
 bool goes_on_after(std::string_view text, std::string_view tag) {
   const size_t at = text.find(tag);
   return at != std::string_view::npos && at + tag.size() < text.size();
@@ -18,7 +24,8 @@ GrammarConstraint::Shared::Shared(Program compiled, std::shared_ptr<const TokenI
     : program(std::move(compiled)),
       tokens(std::move(index)),
       matcher(program),
-      masks(program, *tokens) {
+      masks(program, *tokens),
+      credit(kMostCredit) {
   for (const std::string& tag : program.tags) tag_ids.push_back(tokens->find_special(tag));
   has_free_text = std::any_of(program.code.begin(), program.code.end(),
                               [](const Instruction& at) { return at.free_text; });
@@ -26,6 +33,27 @@ GrammarConstraint::Shared::Shared(Program compiled, std::shared_ptr<const TokenI
   for (int32_t id = 0; id < tokens->vocabulary() && has_free_text; ++id)
     for (const std::string& tag : program.tags)
       if (goes_on_after(tokens->bytes(id), tag)) has_free_text = false;
+}
+
+void GrammarConstraint::Shared::pay() {
+  const int64_t work = matcher.work() + masks.work();
+  credit -= work - paid;
+  paid = work;
+}
+
+void GrammarConstraint::Shared::follow_few_readings() {
+  narrow = true;
+  matcher.narrow();
+  masks.narrow();
+  pay();
+  credit = kMostCredit;
+}
+
+void GrammarConstraint::Shared::fail() {
+  failure =
+      error("the grammar is too ambiguous: there are too many ways to read the answer so far; ",
+            "write it so that each text can be read in few ways")
+          .about("grammar");
 }
 
 GrammarConstraint::GrammarConstraint(Program program, std::shared_ptr<const TokenIndex> tokens,
@@ -54,7 +82,11 @@ bool GrammarConstraint::in_free_text(bool tag_may_have_begun) const {
          });
 }
 
-bool GrammarConstraint::free() const { return in_free_text(false); }
+bool GrammarConstraint::free() const { return shared_->failure || in_free_text(false); }
+
+const Error* GrammarConstraint::failure() const {
+  return shared_->failure ? &*shared_->failure : nullptr;
+}
 
 void GrammarConstraint::step_token(int32_t id) {
   after_.clear();
@@ -80,19 +112,25 @@ bool GrammarConstraint::allows(int32_t id) {
   return !after_.empty() || (shared_->tokens->is_special(id) && in_free_text(true));
 }
 
+void GrammarConstraint::find_text_tokens() {
+  shared_->pay();
+  if (shared_->masks.add_tokens(places_, std::max<int64_t>(shared_->credit, 0), allowed_)) return;
+  if (!shared_->narrow) {
+    shared_->follow_few_readings();
+    following_known_ = false;
+    allowed_.clear();
+    if (shared_->masks.add_tokens(places_, shared_->credit, allowed_)) return;
+  }
+  shared_->fail();
+}
+
 const TokenSet& GrammarConstraint::allowed() {
   const int32_t vocabulary = shared_->tokens->vocabulary();
   allowed_ = TokenSet(vocabulary);
+  if (!free()) find_text_tokens();
   if (free()) {
     for (int32_t id = 0; id < vocabulary; ++id) allowed_.add(id);
     return allowed_;
-  }
-  if (!shared_->masks.add_tokens(places_, allowed_)) {
-    shared_->matcher.narrow();
-    shared_->masks.narrow();
-    following_known_ = false;
-    allowed_.clear();
-    shared_->masks.add_tokens(places_, allowed_);
   }
   for (const Place& place : following().tags) {
     const Instruction& at = shared_->program.code[size_t(place.pc)];
@@ -111,13 +149,22 @@ const TokenSet& GrammarConstraint::allowed() {
 }
 
 void GrammarConstraint::advance(int32_t id) {
-  if (is_stop(id)) return;
+  if (is_stop(id) || shared_->failure) return;
   step_token(id);
   // In free text, special tokens that are no tag leave the place as it is.
   if (after_.empty() && in_free_text(true)) return;
-  check(!after_.empty(), "Constraint::advance: token ", id, " is not allowed here");
+  if (after_.empty()) {
+    // Masks and single tokens may differ in which readings they leave out.
+    check(shared_->matcher.has_cut(), "Constraint::advance: token ", id, " is not allowed here");
+    return shared_->fail();
+  }
   places_.swap(after_);
   following_known_ = false;
+  shared_->pay();
+  shared_->credit = std::min(kMostCredit, shared_->credit + kCreditPerToken);
+  if (shared_->credit >= 0) return;
+  if (shared_->narrow) return shared_->fail();
+  shared_->follow_few_readings();
 }
 
 std::unique_ptr<Constraint> GrammarConstraint::clone() const {

@@ -22,6 +22,7 @@ class GrammarConstraint final : public Constraint {
   const TokenSet& allowed() override;
   bool free() const override;
   void advance(int32_t id) override;
+  const Error* failure() const override;
   std::unique_ptr<Constraint> clone() const override;
 
  private:
@@ -34,8 +35,16 @@ class GrammarConstraint final : public Constraint {
     bool has_free_text = false;                   // and no token has a tag with more behind it
     Matcher matcher;
     Masks masks;
+    int64_t credit;       // work that may still be done; see pay()
+    int64_t paid = 0;     // of the matchers' work
+    bool narrow = false;  // few readings are followed
+    std::optional<Error> failure;
 
     Shared(Program compiled, std::shared_ptr<const TokenIndex> index);
+    // Takes the work done since the last time from the credit.
+    void pay();
+    void follow_few_readings();
+    void fail();
   };
 
   explicit GrammarConstraint(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
@@ -47,6 +56,8 @@ class GrammarConstraint final : public Constraint {
   const Expansion& following();
   // Leaves the places after the token in after_; none: it does not fit.
   void step_token(int32_t id);
+  // Fills allowed_ with what fits by text.
+  void find_text_tokens();
 
   std::shared_ptr<Shared> shared_;
   std::vector<Place> places_;

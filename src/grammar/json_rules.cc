@@ -11,6 +11,9 @@ namespace slip {
 namespace {
 
 constexpr int kMaxIndentation = 32;
+constexpr size_t kMaxKeyBytes = 256;  // what a key shares with others is walked in a recursion
+constexpr size_t kMaxKeyCharacters = 5000;  // each needs some forty instructions
+constexpr size_t kMaxCopied = 8 << 20;  // bytes of JSON; as values they take up to 16 times that
 
 ExprId digits(Rules& rules, int64_t min, int64_t max) {
   return rules.repeat(rules.bytes(ByteSet::range('0', '9')), min, max);
@@ -74,6 +77,14 @@ JsonRules::JsonRules(Rules& rules)
                                      braces, array}));
 }
 
+Status JsonRules::count_copied(size_t bytes) {
+  copied_ += bytes;
+  if (copied_ <= kMaxCopied) return {};
+  return error("the schema grows beyond ", kMaxCopied >> 20,
+               " MB where $ref, allOf, anyOf or oneOf stand beside other keywords; repeat less "
+               "beside them");
+}
+
 ExprId JsonRules::json_text(int64_t min, int64_t max) {
   return rules_.repeat(character_, min, max, TextKind::json_string);
 }
@@ -97,17 +108,27 @@ ExprId JsonRules::member(ExprId key, ExprId value) {
   return rules_.sequence({key, rules_.literal(":"), rules_.optional(rules_.literal(" ")), value});
 }
 
-ExprId JsonRules::other_key(const std::vector<std::string>& keys) {
+Result<ExprId> JsonRules::other_key(const std::vector<std::string>& keys) {
   KeyTree root;
+  size_t characters = 0;
   for (const std::string& key : keys) {
+    if (key.size() > kMaxKeyBytes)
+      return error("the name of a property has ", key.size(), " bytes; beside further properties ",
+                   "it may have ", kMaxKeyBytes, "; set additionalProperties to false");
     KeyTree* at = &root;
     for (size_t i = 0; i < key.size();) {
       const CodePoint c = decode_valid_utf8(key.data() + i);
-      at = &at->next[c.value];
+      const auto [next, is_new] = at->next.try_emplace(c.value);
+      at = &next->second;
+      characters += is_new;
       i += c.length;
     }
     at->is_key = true;
   }
+  if (characters > kMaxKeyCharacters)
+    return error("the names of properties have ", characters, " characters; beside further ",
+                 "properties there may be ", kMaxKeyCharacters,
+                 "; shorten them or set additionalProperties to false");
   // Other keys are spelt without escapes, or a given one could hide behind its escapes.
   const CharSet plain = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodePoint}};
   const ExprId rest = rules_.repeat(one_character(rules_, plain, Spelling::json_string), 0,

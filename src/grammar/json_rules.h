@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "grammar/rules.h"
 
 namespace slip {
@@ -20,6 +21,10 @@ class JsonRules {
   explicit JsonRules(Rules& rules);
 
   Rules& rules() { return rules_; }
+
+  // Schemas that are made of parts of others, alternatives and references first of all, are copies:
+  // so many bytes of JSON more. An error if those of one constraint are too many.
+  Status count_copied(size_t bytes);
 
   // Nothing, a space, or a line break with some indentation; never more.
   ExprId space() { return rules_.call(space_); }
@@ -39,12 +44,13 @@ class JsonRules {
   ExprId member(const std::string& key, ExprId value);
   ExprId member(ExprId key, ExprId value);
   // A key, in quotes, that is none of these.
-  ExprId other_key(const std::vector<std::string>& keys);
+  Result<ExprId> other_key(const std::vector<std::string>& keys);
 
  private:
   ExprId json_text(int64_t min, int64_t max);
 
   Rules& rules_;
+  size_t copied_ = 0;
   ExprId character_;
   RuleId space_;
   RuleId string_;

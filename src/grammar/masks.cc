@@ -17,10 +17,6 @@ constexpr size_t kMaxReadersApart = 60;
 constexpr size_t kMaxKeptSets = 64;
 constexpr size_t kMaxKeptPlaces = 4096;
 
-// Places looked at for one mask: some tenths of a second. What is not made to be expensive takes a
-// thousandth of it.
-constexpr int64_t kMaxWork = 10'000'000;
-
 }  // namespace
 
 Masks::Masks(const Program& program, const TokenIndex& tokens)
@@ -30,13 +26,18 @@ Masks::Masks(const Program& program, const TokenIndex& tokens)
       path_(size_t(tokens.max_token_bytes()) + 1),
       scratch_(tokens.vocabulary()) {}
 
+void Masks::Found::look_at(const Expansion& here) {
+  reach = std::max(reach, here.reach);
+  most_readers = std::max(most_readers, here.cut ? kMaxReadings : here.readers.size());
+}
+
 void Masks::narrow() {
   narrow_ = true;
   states_.narrow();
 }
 
-bool Masks::add_tokens(const std::vector<Place>& places, TokenSet& out) {
-  work_limit_ = states_.work() + kMaxWork;
+bool Masks::add_tokens(const std::vector<Place>& places, int64_t most_work, TokenSet& out) {
+  work_limit_ = states_.work() + most_work;
   if (!narrow_ && places.size() <= kMaxPlacesApart && add_locally(places, out)) return true;
   Found found{.tokens = &out};
   states_.begin(kMaxCallDepth);
@@ -54,8 +55,9 @@ bool Masks::add_locally(const std::vector<Place>& places, TokenSet& out) {
     if (place.frame->outermost() || local.endings.empty()) continue;
     states_.begin(kMaxCallDepth);
     const WalkStates::Id after = states_.state_of(place.frame->returns, 0);
-    if (states_.expansion(after).readers.size() > kMaxReadersApart) return false;
     Found found{.tokens = &out};
+    found.look_at(states_.expansion(after));
+    if (found.most_readers > kMaxReadersApart) return false;
     for (const uint32_t node : local.endings) walk(node, after, 0, found);
     if (found.most_readers > kMaxReadersApart) return false;
   }
@@ -93,8 +95,7 @@ Masks::Local Masks::compute_local(int32_t pc, int32_t count) {
   states_.begin(kNoDepthLimit);
   const WalkStates::Id start = states_.state_of({{pc, count, FramePtr(new Frame)}}, 0);
   const Expansion& first = states_.expansion(start);
-  found.reach = first.reach;
-  found.most_readers = first.readers.size();
+  found.look_at(first);
   if (first.ended) local.endings.push_back(0);
   walk(0, start, covered_kinds, found);
   local.reach = found.reach;
@@ -137,7 +138,9 @@ void Masks::walk(uint32_t root, WalkStates::Id start, uint8_t covered_kinds, Fou
       at = node.subtree_end;
       continue;
     }
-    if (node.covered_below & states_.text_kinds(state)) {
+    // A cut may have left out the reading that takes any text, and narrow matchers cut often.
+    if ((node.covered_below & states_.text_kinds(state)) && !narrow_ &&
+        !states_.expansion(state).cut) {
       for (const int32_t id : tokens_.ids_below(at)) found.tokens->add(id);
       at = node.subtree_end;
       continue;
@@ -146,8 +149,7 @@ void Masks::walk(uint32_t root, WalkStates::Id start, uint8_t covered_kinds, Fou
     for (const int32_t id : tokens_.ids_at(at)) found.tokens->add(id);
     if (node.subtree_end > at + 1) {
       const Expansion& here = states_.expansion(state);
-      found.reach = std::max(found.reach, here.reach);
-      found.most_readers = std::max(found.most_readers, here.readers.size());
+      found.look_at(here);
       if (found.endings && here.ended) found.endings->push_back(at);
     }
     ++at;

@@ -18,12 +18,14 @@ class Masks {
  public:
   Masks(const Program& program, const TokenIndex& tokens);
 
-  // Adds the tokens, other than special ones, that fit at any of the places. False: that would take
-  // too long, because there are too many ways to read the text; narrow() and ask again.
-  bool add_tokens(const std::vector<Place>& places, TokenSet& out);
+  // Adds the tokens, other than special ones, that fit at any of the places. False: more work than
+  // `most_work` would be needed to find all of them; those that were added fit all the same.
+  bool add_tokens(const std::vector<Place>& places, int64_t most_work, TokenSet& out);
 
   // Follows few readings from now on. To be done with all matchers of a program at once.
   void narrow();
+  // As of a matcher.
+  int64_t work() const { return states_.work(); }
 
  private:
   // The tokens that fit at one instruction, whoever called its rule.
@@ -39,13 +41,15 @@ class Masks {
     std::vector<uint32_t>* endings = nullptr;
     int reach = 0;
     size_t most_readers = 0;
+
+    void look_at(const Expansion& here);
   };
 
   bool add_locally(const std::vector<Place>& places, TokenSet& out);
   const Local& local_at(const Place& place);
   Local compute_local(int32_t pc, int32_t count);
   int32_t representative_count(int32_t pc, int32_t count) const;
-  bool exhausted() const { return !narrow_ && states_.work() > work_limit_; }
+  bool exhausted() const { return states_.work() > work_limit_; }
   void walk(uint32_t root, WalkStates::Id start, uint8_t covered_kinds, Found& found);
 
   const Program& program_;

@@ -6,6 +6,12 @@ namespace slip {
 
 using Op = Instruction::Op;
 
+namespace {
+
+constexpr size_t kFramesPerWork = 8;  // that are compared in the time a place takes
+
+}  // namespace
+
 bool Matcher::Seen::insert(const Place& place) {
   uint64_t hash = uint64_t(uint32_t(place.pc)) << 32 | uint32_t(place.count);
   hash ^= uint64_t(reinterpret_cast<uintptr_t>(place.frame.get())) >> 4;
@@ -32,15 +38,16 @@ Place Matcher::arrive(int32_t pc, int32_t count, const FramePtr& frame) const {
   return {at->next, count, frame};
 }
 
-void Matcher::step(const Expansion& from, uint8_t byte, std::vector<Place>& places) const {
+void Matcher::step(const Expansion& from, uint8_t byte, std::vector<Place>& places) {
   places.clear();
   if (!from.first_bytes.contains(byte)) return;
+  seen_.clear();
+  work_ += int64_t(from.readers.size());
   for (const Place& reader : from.readers) {
     const Instruction& at = program_.code[size_t(reader.pc)];
     if (!program_.sets[size_t(at.other)].contains(byte)) continue;
     Place place = arrive(at.next, reader.count, reader.frame);
-    if (std::find(places.begin(), places.end(), place) == places.end())
-      places.push_back(std::move(place));
+    if (seen_.insert(place)) places.push_back(std::move(place));
   }
 }
 
@@ -65,6 +72,8 @@ void Matcher::expand(const std::vector<Place>& places, int depth_limit, Expansio
     out.reach = std::max(out.reach, reach);
     visit(place, out);
   }
+  out.cut = !open_.empty();
+  has_cut_ |= out.cut;
   open_.clear();
   for (const Place& reader : out.readers)
     out.first_bytes |= program_.sets[size_t(program_.code[size_t(reader.pc)].other)];
@@ -99,7 +108,6 @@ void Matcher::visit(const Place& place, Expansion& out) {
     case Op::end:
       if (place.frame->outermost()) out.ended = true;
       for (const Place& after : place.frame->returns) {
-        ++work_;
         open_.push_back(after);
         if (narrow_ && &after - place.frame->returns.data() >= ptrdiff_t(kFewReadings)) break;
       }
@@ -117,10 +125,11 @@ void Matcher::visit_call(const Place& place, const Instruction& at) {
     return;
   }
   const int depth = place.frame->depth + 1;
+  work_ += int64_t(fresh_.size() / kFramesPerWork);
   for (const FramePtr& frame : fresh_)
     if (frame->rule_start == at.other && frame->depth == depth) {
-      if (std::find(frame->returns.begin(), frame->returns.end(), after) == frame->returns.end())
-        frame->returns.push_back(after);
+      // Calls that go on alike may add the same return twice; it is followed once.
+      frame->returns.push_back(after);
       return;
     }
   const FramePtr frame(new Frame{.depth = depth, .rule_start = at.other, .returns = {after}});

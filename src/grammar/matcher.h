@@ -21,6 +21,7 @@ struct Expansion {
   std::vector<Place> tags;     // at instructions that take a special token
   ByteSet first_bytes;         // of all readers
   bool ended = false;          // the outermost rule may end here
+  bool cut = false;            // there are more readings than were followed
   int reach = 0;               // the deepest call, counted from depth 0, that a check looked at
 };
 
@@ -30,20 +31,22 @@ class Matcher {
 
   // From now on few readings are followed, those that end soon first.
   void narrow() { narrow_ = true; }
-  // Places looked at so far, a measure of the time.
+  // Places looked at so far, a measure of the time: some ten nanoseconds each.
   int64_t work() const { return work_; }
+  // Whether any expansion so far was cut.
+  bool has_cut() const { return has_cut_; }
 
   // With `depth_limit` the checks of nesting can be put off: see Expansion::reach.
   void expand(const std::vector<Place>& places, int depth_limit, Expansion& out);
 
   // The places after one more byte; none: the byte does not fit.
-  void step(const Expansion& from, uint8_t byte, std::vector<Place>& places) const;
+  void step(const Expansion& from, uint8_t byte, std::vector<Place>& places);
 
   // Where the instruction at pc leads without reading: counts loops.
   Place arrive(int32_t pc, int32_t count, const FramePtr& frame) const;
 
  private:
-  // Places that an expansion has met; emptied by a new stamp.
+  // Places that an expansion or a step has met; emptied by a new stamp.
   class Seen {
    public:
     Seen() : slots_(kSlots) {}
@@ -72,6 +75,7 @@ class Matcher {
 
   const Program& program_;
   bool narrow_ = false;
+  bool has_cut_ = false;
   int64_t work_ = 0;
   Seen seen_;
   std::vector<Place> open_;

@@ -1,6 +1,7 @@
 #include "grammar/schema.h"
 
 #include "grammar/characters.h"
+#include "grammar/program.h"
 #include "grammar/schema_compiler.h"
 #include "grammar/schema_merge.h"
 
@@ -11,6 +12,7 @@ constexpr int kMaxSchemaDepth = 100;
 constexpr size_t kMaxSchemas = 5000;
 constexpr size_t kMaxAlternatives = 200;
 constexpr size_t kMaxEnumBytes = 100'000;
+constexpr size_t kMaxExpressions = 2 * kMaxInstructions;  // over all schemas of one constraint
 
 // Whether a value has more levels; looks no deeper than that.
 bool is_deeper_than(const Json& value, int levels) {
@@ -31,9 +33,12 @@ bool only_annotations_beside(const JsonObject& schema, std::string_view keyword)
   return true;
 }
 
+// What the schema says besides the keyword, annotations left out.
 JsonObject without(const JsonObject& schema, std::string_view keyword) {
-  JsonObject rest = schema;
-  rest.erase(keyword);
+  JsonObject rest;
+  for (const auto& [name, value] : schema)
+    if (json_view(name) != keyword && keyword_use(json_view(name)) != KeywordUse::annotation)
+      rest.emplace(name, value);
   return rest;
 }
 
@@ -46,6 +51,8 @@ Result<ExprId> SchemaCompiler::value_of(const Json& schema, const std::string& p
     return rules_.call(known->second);
   if (rule_of_.size() >= kMaxSchemas)
     return error("the schema has more than ", kMaxSchemas, " parts");
+  if (rules_.expr_count() > kMaxExpressions)
+    return error("the schema needs more than ", kMaxExpressions, " expressions; make it smaller");
   if (depth_ >= kMaxSchemaDepth)
     return at_path(error("schemas nest deeper than ", kMaxSchemaDepth, " levels"), path);
   const RuleId rule = rules_.add_rule("the schema at #" + path);
@@ -108,9 +115,10 @@ Result<const Json*> SchemaCompiler::resolve(const Json& reference, const std::st
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): moved from, two templates further down
-const Json& SchemaCompiler::keep(Json schema) {
+Result<const Json*> SchemaCompiler::keep(Json schema) {
   std::string text = compact_json(schema);
-  return made_.try_emplace(std::move(text), std::move(schema)).first->second;
+  SLIP_TRY_STATUS(json_.count_copied(text.size()));
+  return &made_.try_emplace(std::move(text), std::move(schema)).first->second;
 }
 
 Result<ExprId> SchemaCompiler::compile_reference(const JsonObject& schema,
@@ -118,7 +126,8 @@ Result<ExprId> SchemaCompiler::compile_reference(const JsonObject& schema,
   SLIP_TRY(const Json* target, resolve(schema.at("$ref"), path));
   if (only_annotations_beside(schema, "$ref")) return value_of(*target, path);
   JsonArray all = {*target, without(schema, "$ref")};
-  return value_of(keep(JsonObject{{"allOf", std::move(all)}}), path);
+  SLIP_TRY(const Json* made, keep(JsonObject{{"allOf", std::move(all)}}));
+  return value_of(*made, path);
 }
 
 Result<ExprId> SchemaCompiler::compile_all_of(const JsonObject& schema, const std::string& path) {
@@ -131,9 +140,10 @@ Result<ExprId> SchemaCompiler::compile_all_of(const JsonObject& schema, const st
       const JsonObject& object = part->get_object();
       if (hops > kMaxSchemaDepth) return at_path(error("$ref: references form a ring"), path);
       SLIP_TRY(const Json* target, resolve(object.at("$ref"), path));
-      part = only_annotations_beside(object, "$ref")
-                 ? target
-                 : &keep(JsonObject{{"allOf", JsonArray{*target, without(object, "$ref")}}});
+      part = target;
+      if (!only_annotations_beside(object, "$ref")) {
+        SLIP_TRY(part, keep(JsonObject{{"allOf", JsonArray{*target, without(object, "$ref")}}}));
+      }
     }
     if (part->is_bool() && part->get_bool()) continue;
     if (part->is_bool()) return rules_.choice({});
@@ -141,9 +151,11 @@ Result<ExprId> SchemaCompiler::compile_all_of(const JsonObject& schema, const st
     Result<JsonObject> both = merge_schemas(merged, part->get_object());
     if (!both.ok()) return at_path(std::move(both).failure(), path);
     merged = std::move(both).value();
+    SLIP_TRY_STATUS(json_.count_copied(compact_json(merged).size()));
   }
   if (merged.empty()) return json_.value();
-  return value_of(keep(std::move(merged)), path);
+  SLIP_TRY(const Json* made, keep(std::move(merged)));
+  return value_of(*made, path);
 }
 
 Result<ExprId> SchemaCompiler::compile_any_of(const JsonObject& schema, const std::string& keyword,
@@ -158,8 +170,11 @@ Result<ExprId> SchemaCompiler::compile_any_of(const JsonObject& schema, const st
   std::vector<ExprId> ways;
   for (size_t i = 0; i < list.get_array().size(); ++i) {
     const Json& way = list.get_array()[i];
-    const Json& merged = alone ? way : keep(JsonObject{{"allOf", JsonArray{rest, way}}});
-    SLIP_TRY(const ExprId one, value_of(merged, cat(path, "/", keyword, "/", i)));
+    const Json* merged = &way;
+    if (!alone) {
+      SLIP_TRY(merged, keep(JsonObject{{"allOf", JsonArray{rest, way}}}));
+    }
+    SLIP_TRY(const ExprId one, value_of(*merged, below(path, cat(keyword, "/", i))));
     ways.push_back(one);
   }
   return rules_.choice(std::move(ways));

@@ -36,7 +36,7 @@ Result<ExprId> SchemaCompiler::compile_array(const JsonObject& schema, const std
       return at_path(error("prefixItems: more than ", kMaxPrefixItems), path);
     for (size_t i = 0; i < prefix->get_array().size(); ++i) {
       SLIP_TRY(const ExprId item,
-               value_of(prefix->get_array()[i], cat(path, "/", prefix_name, "/", i)));
+               value_of(prefix->get_array()[i], below(path, cat(prefix_name, "/", i))));
       first_items.push_back(item);
     }
   }
@@ -52,7 +52,7 @@ Result<ExprId> SchemaCompiler::compile_array(const JsonObject& schema, const std
   // From the last to the first: what may follow once i items have been written.
   ExprId rest = nothing;
   if (most == kUnbounded || most > prefix_count) {
-    SLIP_TRY(const ExprId item, value_of(items ? *items : kAnything, path + "/items"));
+    SLIP_TRY(const ExprId item, value_of(items ? *items : kAnything, below(path, "items")));
     const auto repeated = [&](int64_t written) {
       return rules_.repeat(rules_.sequence({comma, item}), std::max<int64_t>(0, fewest - written),
                            most == kUnbounded ? kUnbounded : most - written);

@@ -33,7 +33,7 @@ class SchemaCompiler {
                                 const std::string& path);
   // A schema that was made here, not read; lives as long as the compiler. Equal ones are one, so
   // that references back to what is being made come to an end.
-  const Json& keep(Json schema);
+  Result<const Json*> keep(Json schema);
 
   Result<ExprId> compile_enum(const JsonObject& schema, const TypeSet& types,
                               const std::string& path);

@@ -48,6 +48,8 @@ constexpr std::string_view kUnsupported[] = {
     "unevaluatedProperties",
 };
 
+constexpr std::string_view kMoreSteps = "/...";
+
 template <size_t N>
 bool is_one_of(std::string_view keyword, const std::string_view (&list)[N]) {
   return std::find(std::begin(list), std::end(list), keyword) != std::end(list);
@@ -92,6 +94,13 @@ TypeSet types_spoken_of(const JsonObject& schema) {
 }
 
 }  // namespace
+
+std::string below(const std::string& path, std::string_view step) {
+  constexpr size_t kLongestPath = 500;
+  if (path.ends_with(kMoreSteps)) return path;
+  if (path.size() + step.size() > kLongestPath) return cat(path, kMoreSteps);
+  return cat(path, "/", step);
+}
 
 Error at_path(Error failure, const std::string& path) {
   return std::move(failure).in("schema at #" + path);

@@ -43,6 +43,8 @@ Result<TypeSet> schema_types(const JsonObject& schema);
 // A count such as minLength. Missing: nullopt.
 Result<std::optional<int64_t>> count_keyword(const JsonObject& schema, std::string_view keyword);
 
+// `path` with "/step" behind it. Long paths end in "/...": every part of a schema keeps its own.
+std::string below(const std::string& path, std::string_view step);
 // "schema at #/properties/a: ..."
 Error at_path(Error failure, const std::string& path);
 

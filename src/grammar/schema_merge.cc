@@ -1,11 +1,14 @@
 #include "grammar/schema_merge.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "grammar/schema_keywords.h"
 
 namespace slip {
 namespace {
+
+constexpr size_t kTypes = 7;
 
 Json both(const Json& a, const Json& b) {
   if (a == b) return a;
@@ -13,6 +16,9 @@ Json both(const Json& a, const Json& b) {
   if (b.is_bool()) return b.get_bool() ? a : b;
   return JsonObject{{"allOf", JsonArray{a, b}}};
 }
+
+// The values, to look others up among: what is merged may be long lists.
+std::unordered_set<Json> set_of(const JsonArray& list) { return {list.begin(), list.end()}; }
 
 JsonArray as_list(const Json& value) {
   return value.is_array() ? value.get_array() : JsonArray{value};
@@ -23,9 +29,11 @@ bool contains(const JsonArray& list, const Json& value) {
 }
 
 // "number" contains "integer".
-JsonArray common_types(const Json& a, const Json& b) {
+Result<Json> common_types(const Json& a, const Json& b) {
   const JsonArray left = as_list(a);
   const JsonArray right = as_list(b);
+  if (std::max(left.size(), right.size()) > kTypes)
+    return error("type: there are only ", kTypes, " types");
   JsonArray common;
   const auto add = [&common](const Json& type) {
     if (!contains(common, type)) common.push_back(type);
@@ -35,7 +43,7 @@ JsonArray common_types(const Json& a, const Json& b) {
     if (type == "integer" && contains(right, "number")) add(type);
     if (type == "number" && contains(right, "integer")) add("integer");
   }
-  return common;
+  return Json(std::move(common));
 }
 
 // What the schema says about a property that it may not list.
@@ -75,20 +83,22 @@ Stricter stricter_bound(std::string_view keyword) {
 
 Result<Json> merge_keyword(std::string_view keyword, const Json& a, const Json& b) {
   if (a == b) return a;
-  if (keyword == "type") return Json(common_types(a, b));
+  if (keyword == "type") return common_types(a, b);
   if (keyword == "items") return both(a, b);
   if (keyword == "uniqueItems") return Json(a == Json(true) || b == Json(true));
   if (keyword == "nullable") return Json(a == Json(true) && b == Json(true));
   if (keyword == "required" && a.is_array() && b.is_array()) {
     JsonArray names = a.get_array();
+    const std::unordered_set<Json> known = set_of(names);
     for (const Json& name : b.get_array())
-      if (!contains(names, name)) names.push_back(name);
+      if (!known.contains(name)) names.push_back(name);
     return Json(std::move(names));
   }
   if (keyword == "enum" && a.is_array() && b.is_array()) {
     JsonArray values;
+    const std::unordered_set<Json> wanted = set_of(b.get_array());
     for (const Json& value : a.get_array())
-      if (contains(b.get_array(), value)) values.push_back(value);
+      if (wanted.contains(value)) values.push_back(value);
     return Json(std::move(values));
   }
   if (keyword == "allOf" && a.is_array() && b.is_array()) {

@@ -12,12 +12,16 @@ constexpr size_t kMaxProperties = 1000;
 Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::read_properties(
     const JsonObject& schema, const std::string& path) {
   std::vector<Property> properties;
+  const auto add = [&](std::string_view name, const Json* value, bool is_required) -> Status {
+    if (properties.size() == kMaxProperties)
+      return at_path(error("properties: more than ", kMaxProperties), path);
+    properties.push_back({std::string(name), value, is_required});
+    return {};
+  };
   if (const Json* listed = schema.if_contains("properties")) {
     if (!listed->is_object()) return at_path(error("properties: expected an object"), path);
     for (const auto& [name, value] : listed->get_object())
-      properties.push_back({std::string(name), &value, false});
-    if (properties.size() > kMaxProperties)
-      return at_path(error("properties: more than ", kMaxProperties), path);
+      SLIP_TRY_STATUS(add(json_view(name), &value, false));
   }
   const Json* required = schema.if_contains("required");
   // Draft 3 has a flag here, which says nothing about the object itself.
@@ -35,7 +39,7 @@ Result<std::vector<SchemaCompiler::Property>> SchemaCompiler::read_properties(
     const Json* others = schema.if_contains("additionalProperties");
     if (!others && options_.closed_objects && !options_.lenient)
       return at_path(error("required: \"", text_of(name), "\" is not among the properties"), path);
-    properties.push_back({std::string(text_of(name)), others ? others : &kAnything, true});
+    SLIP_TRY_STATUS(add(text_of(name), others ? others : &kAnything, true));
   }
   return properties;
 }
@@ -52,9 +56,11 @@ Result<ExprId> SchemaCompiler::other_member(const JsonObject& schema,
   names.reserve(properties.size());
   for (const Property& property : properties) names.push_back(property.name);
   SLIP_TRY(const ExprId value,
-           value_of(others ? *others : kAnything, path + "/additionalProperties"));
-  const ExprId key = names.empty() ? json_.string() : json_.other_key(names);
-  return json_.member(key, value);
+           value_of(others ? *others : kAnything, below(path, "additionalProperties")));
+  if (names.empty()) return json_.member(json_.string(), value);
+  Result<ExprId> key = json_.other_key(names);
+  if (!key.ok()) return at_path(std::move(key).failure(), path);
+  return json_.member(key.value(), value);
 }
 
 Status SchemaCompiler::check_property_counts(const JsonObject& schema,
@@ -93,7 +99,7 @@ Result<ExprId> SchemaCompiler::compile_object(const JsonObject& schema, const st
   }
   for (size_t i = properties.size(); i-- > 0;) {
     const Property& property = properties[i];
-    const std::string member_path = path + "/properties/" + property.name;
+    const std::string member_path = below(path, "properties/" + property.name);
     SLIP_TRY(const ExprId value, value_of(*property.schema, member_path));
     const ExprId member = json_.member(property.name, value);
     const RuleId rest = rules_.add_rule("what follows " + member_path);

@@ -5,6 +5,10 @@
 namespace slip {
 namespace {
 
+// Of one reply; while it is made and sent it is in memory a few times over.
+constexpr size_t kMostBytes = 64 << 20;
+constexpr size_t kBytesOfLogprob = 100;  // as JSON, with the token's text and bytes
+
 class CollectingWriter final : public AnswerWriter {
  public:
   CollectingWriter(HttpReply& reply, size_t choices, CollectedShape shape)
@@ -14,8 +18,18 @@ class CollectingWriter final : public AnswerWriter {
 
   void token(const AnswerToken& token) override {
     CollectedAnswer& answer = answers_[size_t(token.choice)];
-    if (shape_.keep_tokens) answer.tokens.push_back(token.event);
+    if (shape_.keep_tokens) {
+      answer.tokens.push_back(token.event);
+      bytes_ += (1 + token.event.top.size()) * kBytesOfLogprob;
+    }
     add(answer, token.pieces);
+  }
+
+  ApiStatus too_long() const override {
+    if (bytes_ <= kMostBytes) return std::nullopt;
+    return bad_request(cat("the answers have grown beyond the ", kMostBytes >> 20,
+                           " MB that are sent in one piece: ask for 'stream', for fewer choices, "
+                           "or for fewer log probabilities"));
   }
 
   void finish(const AnswerEnd& end) override {
@@ -31,8 +45,9 @@ class CollectingWriter final : public AnswerWriter {
   void fail(const ApiError& error) override { shape_.send_error(reply_, error); }
 
  private:
-  static void add(CollectedAnswer& answer, std::span<const OutputEvent> pieces) {
+  void add(CollectedAnswer& answer, std::span<const OutputEvent> pieces) {
     for (const OutputEvent& piece : pieces) {
+      bytes_ += piece.text.size();
       switch (piece.kind) {
         case OutputEvent::Kind::reasoning: answer.reasoning += piece.text; break;
         case OutputEvent::Kind::content: answer.content += piece.text; break;
@@ -48,6 +63,7 @@ class CollectingWriter final : public AnswerWriter {
   HttpReply& reply_;
   std::vector<CollectedAnswer> answers_;
   CollectedShape shape_;
+  size_t bytes_ = 0;  // of the reply so far, about
 };
 
 }  // namespace

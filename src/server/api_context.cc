@@ -11,12 +11,31 @@ namespace {
 // A client could otherwise fill the memory, and the log, with names.
 constexpr size_t kMostNotes = 200;
 
+// Parsed, each may take a hundred bytes, where two or three of the body suffice to write it.
+constexpr size_t kMostValues = 1'000'000;
+
+// Counts what begins a value that has others beside or around it.
+bool has_more_values(std::string_view json, size_t most) {
+  size_t values = 1;
+  bool in_string = false;
+  for (size_t i = 0; i < json.size() && values <= most; ++i) {
+    const char byte = json[i];
+    if (byte == '"') in_string = !in_string;
+    if (in_string)
+      i += byte == '\\';
+    else
+      values += byte == ',' || byte == '[' || byte == '{';
+  }
+  return values > most;
+}
+
 }  // namespace
 
 ApiContext::ApiContext(ServedModel served, ApiOptions choices)
     : model(std::move(served)),
       options(std::move(choices)),
-      prompts(model, options.strict_template),
+      limit(*model.tokenizer, [this] { return context(); }),
+      prompts(model, options.strict_template, &limit),
       constraints(model) {
   check(!model.names.empty(), "a served model has no name");
 }
@@ -52,6 +71,8 @@ void ApiContext::note_unknown(const std::string& endpoint, const std::vector<std
 
 ApiResult<JsonObject> read_body(const HttpRequest& request) {
   if (!is_valid_utf8(request.body)) return bad_request("the body is not valid UTF-8");
+  if (has_more_values(request.body, kMostValues))
+    return bad_request(cat("the body has more than ", kMostValues, " JSON values"));
   Result<Json> parsed = parse_json(request.body, "request body");
   if (!parsed.ok()) return bad_request(parsed.failure().message);
   if (!parsed.value().is_object())

@@ -11,6 +11,7 @@
 #include "server/api.h"
 #include "server/api_constraint.h"
 #include "server/chat_prompt.h"
+#include "server/prompt_limit.h"
 
 namespace slip {
 
@@ -21,17 +22,20 @@ class ApiContext {
   const ServedModel model;
   const ApiOptions options;
   std::atomic<Answerer*> answerer{nullptr};
+  const PromptLimit limit;
   const PromptWriter prompts;
   const ConstraintMaker constraints;
 
   int64_t vocabulary() const { return model.tokenizer->vocab_size(); }
-  // Of the engine, or what the model promises while there is none.
+  // How many tokens a prompt and its answer may have: as many as the engine has room for or, while
+  // the model is being loaded, as many as the model was made for.
   int64_t context() const;
 
-  // The name to reply with; 404 for names that are not served. No name means the only model.
+  // The name of the model that is sent back in replies to a request for `asked`, which is a name or
+  // alias of the model; an empty one means the only model. 404 for other names.
   ApiResult<std::string> served_name(const std::string& asked) const;
 
-  // Tells the operator, once per name, about members of requests that nobody understood.
+  // Logs, once per endpoint and name, that requests have fields of which nobody made use.
   void note_unknown(const std::string& endpoint, const std::vector<std::string>& names);
 
  private:

@@ -20,6 +20,11 @@ ApiError error_of(const Refusal& refusal) {
   unreachable("Refusal::Kind");
 }
 
+// Of what ended an answer: the client's own fault where it could ask for something else.
+ApiError error_of(const Error& failure) {
+  return failure.setting ? bad_request(failure.message) : server_error(failure.message);
+}
+
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(Answerer& answerer, std::shared_ptr<HttpReply> reply,
@@ -176,7 +181,7 @@ void Exchange::on_prompt(size_t choice, int64_t done, int64_t total) {
 }
 
 void Exchange::on_token(size_t index, const TokenEvent& event) {
-  bool first = false;
+  bool first = false, failed = false;
   {
     const std::lock_guard lock(mutex_);
     if (over_) return;
@@ -186,7 +191,11 @@ void Exchange::on_token(size_t index, const TokenEvent& event) {
     if (choice.parser && choice.parser->in_reasoning()) ++choice.reasoning_tokens;
     const std::vector<OutputEvent> pieces = pieces_of(choice, event.text, false);
     writer_->token({int(index), event, pieces});
+    const ApiStatus problem = writer_->too_long();
+    failed = problem.has_value();
+    if (failed) fail(*problem);
   }
+  if (failed) return cancel_all();
   if (first) submit_siblings(index);
 }
 
@@ -205,8 +214,7 @@ void Exchange::on_finish(size_t index, const RequestSummary& summary) {
     begin_once();
     failed = summary.finish == FinishReason::cancelled;
     if (failed) {
-      fail(summary.failure ? server_error(summary.failure->message)
-                           : unavailable("the server is stopping"));
+      fail(summary.failure ? error_of(*summary.failure) : unavailable("the server is stopping"));
     } else {
       first = !std::exchange(choice.begun, true) && !choice.shares_prompt;
       end_choice(index, summary);

@@ -1,5 +1,6 @@
-// One request of a client on its way through the engine: choices are submitted, what is heard about
-// them is parsed and written, and all of them end when the client leaves.
+// One request of a client on its way through the engine: its choices are submitted, their tokens
+// are parsed and handed to the writer of the reply, and all choices are cancelled if the client
+// leaves.
 #pragma once
 
 #include <memory>
@@ -19,11 +20,13 @@ struct PlannedChoice {
   Request request;
   // Tells thoughts, content and tool calls apart; without it everything is content.
   std::optional<OutputParser> parser;
-  // With the choice before it: then it is submitted when that has its first token.
+  // It answers the same prompt as the choice before it. It is then submitted when the first choice
+  // of that prompt has its first token, and finds the prompt computed.
   bool shares_prompt = false;
 };
 
-// Returns when the first choices are submitted; the exchange lives on until the last has ended.
+// Returns when the first choice of each prompt is submitted. The exchange keeps itself alive until
+// the last choice has ended.
 void start_exchange(Answerer& answerer, std::shared_ptr<HttpReply> reply,
                     std::unique_ptr<AnswerWriter> writer, std::vector<PlannedChoice> choices);
 

@@ -40,6 +40,7 @@ ApiResult<std::vector<int32_t>> tokens_of(ApiContext& context, const JsonObject&
   const bool special = fields.boolean("parse_special").value_or(true);
   if (!text) fields.fail(name, "'content', 'prompt' or 'messages' is missing");
   if (fields.failure()) return *fields.failure();
+  if (ApiStatus problem = context.limit.check(*text, name)) return std::move(*problem);
   return context.model.tokenizer->encode(*text,
                                          special ? AddedTokens::kRecognise : AddedTokens::kAsText);
 }

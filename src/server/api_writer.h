@@ -42,6 +42,9 @@ class AnswerWriter {
   virtual void begin() = 0;  // the request was taken
   virtual void prompt_progress(int64_t /*done*/, int64_t /*total*/) {}
   virtual void token(const AnswerToken& token) = 0;
+  // Set when the answers have become too long for the writer: they end, and fail() is called with
+  // it.
+  virtual ApiStatus too_long() const { return std::nullopt; }
   virtual void finish(const AnswerEnd& end) = 0;
   virtual void complete(const AnswerUsage& usage) = 0;
   // May come at any time, before begin() too.

@@ -33,9 +33,10 @@ ApiError refused_by_template(const std::string& message) {
 
 }  // namespace
 
-PromptWriter::PromptWriter(const ServedModel& model, bool strict_template)
+PromptWriter::PromptWriter(const ServedModel& model, bool strict_template, const PromptLimit* limit)
     : model_(model),
       strict_template_(strict_template),
+      limit_(limit),
       guard_(*model.tokenizer),
       format_(output_format_of(*model.tokenizer)) {}
 
@@ -95,6 +96,8 @@ Thoughts PromptWriter::thoughts_behind(const ChatRequest& request, std::string_v
 
 ApiResult<Prompt> PromptWriter::write(const ChatRequest& request) const {
   SLIP_API_TRY(const std::string text, render(request));
+  if (ApiStatus problem = limit_ ? limit_->check(text, "messages") : std::nullopt)
+    return std::move(*problem);
   Prompt prompt;
   prompt.field = "messages";
   prompt.ids = guard_.encode(text);

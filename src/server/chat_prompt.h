@@ -9,6 +9,7 @@
 
 #include "server/api.h"
 #include "server/chat_request.h"
+#include "server/prompt_limit.h"
 #include "text/output_format.h"
 #include "text/reasoning.h"
 #include "text/special_token_guard.h"
@@ -24,8 +25,8 @@ struct Prompt {
 
 class PromptWriter {
  public:
-  // `model` must outlive this.
-  PromptWriter(const ServedModel& model, bool strict_template);
+  // Both must outlive this. The limit, if any, is checked before a conversation is tokenised.
+  PromptWriter(const ServedModel& model, bool strict_template, const PromptLimit* limit = nullptr);
 
   // Messages and tools are checked here, and the template may refuse them.
   ApiResult<Prompt> write(const ChatRequest& request) const;
@@ -44,6 +45,7 @@ class PromptWriter {
 
   const ServedModel& model_;
   bool strict_template_;
+  const PromptLimit* limit_;
   SpecialTokenGuard guard_;
   const OutputFormat& format_;
 };

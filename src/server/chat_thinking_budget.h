@@ -24,6 +24,7 @@ class ThinkingBudget final : public Constraint {
   const TokenSet& allowed() override;
   bool free() const override;
   void advance(int32_t id) override;
+  const Error* failure() const override { return then_ ? then_->failure() : nullptr; }
   std::unique_ptr<Constraint> clone() const override;
 
  private:

@@ -193,6 +193,7 @@ std::shared_ptr<Reply> HttpConnection::begin_exchange(const HttpRequest& request
   interrupted_ = false;
   on_close_ = nullptr;
   head_only_ = request.method == "HEAD";
+  path_ = request.path;
   chunked_ = parser_ && parser_->takes_chunks();
   last_request_ |= !parser_ || !parser_->keep_alive();
   parser_ = nullptr;
@@ -228,10 +229,11 @@ void HttpConnection::reply_whole(uint64_t exchange, ReplyHead head, std::string 
   if (!is_current(exchange) || phase_ != Phase::waiting) return;
   constexpr int kNoContent = 204;
   const bool bare = head.status == kNoContent;
-  std::string bytes = head_bytes(head, bare ? "" : cat("Content-Length: ", body.size(), "\r\n"));
-  if (!head_only_ && !bare) bytes += body;
+  const std::string bytes =
+      head_bytes(head, bare ? "" : cat("Content-Length: ", body.size(), "\r\n"));
+  if (head_only_ || bare) body.clear();
   phase_ = Phase::complete;
-  queue_bytes(bytes);
+  queue_bytes(std::move(body.insert(0, bytes)));
 }
 
 void HttpConnection::reply_begin(uint64_t exchange, ReplyHead head) {
@@ -266,17 +268,20 @@ void HttpConnection::reply_dropped(uint64_t exchange) {
   if (phase_ == Phase::streaming) return close();  // cut off, so that nobody takes it for whole
   const ApiError error = server_error("the request was dropped");
   record_->set_status(error.status);
-  HttpAnswer answer = error_answer("", error);
+  HttpAnswer answer = error_answer(path_, error);
   reply_whole(exchange, {answer.status, answer.content_type, answer.headers}, answer.body);
 }
 
 void HttpConnection::queue_piece(std::string_view piece) {
-  if (!chunked_) return queue_bytes(piece);
+  if (!chunked_) return queue_bytes(std::string(piece));
   queue_bytes(cat(hex(piece.size()), "\r\n", piece, "\r\n"));
 }
 
-void HttpConnection::queue_bytes(std::string_view bytes) {
-  pending_ += bytes;
+void HttpConnection::queue_bytes(std::string bytes) {
+  if (pending_.empty())
+    pending_ = std::move(bytes);  // a whole reply may be long
+  else
+    pending_ += bytes;
   last_write_ = std::chrono::steady_clock::now();
   flush();
 }
@@ -337,8 +342,9 @@ void HttpConnection::on_deadline() {
   const bool has_begun = parser_ || !buffer_.empty();
   if (state_ != State::reading || !has_begun) return close();
   const ApiError error{.status = 408, .message = "the request took too long to arrive"};
-  answer_at_once(parser_ ? std::move(parser_->request()) : HttpRequest{}, error_answer("", error),
-                 true);
+  HttpRequest request = parser_ ? std::move(parser_->request()) : HttpRequest{};
+  HttpAnswer answer = error_answer(request.path, error);
+  answer_at_once(std::move(request), std::move(answer), true);
 }
 
 void HttpConnection::start_pings() {

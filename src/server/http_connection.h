@@ -24,7 +24,8 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
     HttpServer::Hooks hooks;
     std::shared_ptr<IoQueue> queue;
     std::function<void(HttpConnection*)> on_gone;
-    // Held for requests, of options.bodies_bytes; requests may outlive the server.
+    // The bytes of all bodies that are held at present, at most options.bodies_bytes. Shared,
+    // because requests may outlive the server.
     std::shared_ptr<std::atomic<size_t>> body_bytes = std::make_shared<std::atomic<size_t>>(0);
   };
 
@@ -33,13 +34,15 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
   const std::string& client() const { return client_; }
 
   void start();
-  // Says that there are too many connections.
+  // Instead of start(): answers 503, because there are too many connections, and closes.
   void start_refusing();
-  // Ends when the reply that is under way has been read, at once if there is none.
+  // Takes no more requests. Closes when the client has read the reply to the present one, or at
+  // once if there is none.
   void finish();
   void close();
 
-  // What the reply that handlers hold asks for; `exchange` tells late calls for an earlier request.
+  // Called for the replies that handlers hold. `exchange` is the number of the request that is
+  // answered: calls for an earlier one, from a handler that is late, do nothing.
   void reply_on_close(uint64_t exchange, std::function<void()> callback) override;
   void reply_whole(uint64_t exchange, ReplyHead head, std::string body) override;
   void reply_begin(uint64_t exchange, ReplyHead head) override;
@@ -54,7 +57,7 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
     lingering,  // the last reply is out; what still comes in is thrown away
     closed,
   };
-  // The bytes of one body, as long as somebody holds them.
+  // Counts the bytes of one body in Shared::body_bytes, until the last holder of the body is gone.
   class BodyCharge {
    public:
     explicit BodyCharge(std::shared_ptr<std::atomic<size_t>> total) : total_(std::move(total)) {}
@@ -77,7 +80,7 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
   void on_end_of_input();
   void advance();
   void admit();
-  // More of the body has come; false if all bodies together would be too long.
+  // Counts bytes of the body that have come. False if all bodies together would then be too long.
   bool add_body_bytes(size_t bytes);
   void dispatch();
   std::shared_ptr<Reply> begin_exchange(const HttpRequest& request);
@@ -85,7 +88,7 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
   void refuse_request(const ApiError& error);
 
   std::string head_bytes(const ReplyHead& head, std::string_view framing) const;
-  void queue_bytes(std::string_view bytes);
+  void queue_bytes(std::string bytes);
   void queue_piece(std::string_view piece);
   void flush();
   void on_written(bool ok, size_t bytes);
@@ -118,6 +121,7 @@ class HttpConnection : public ReplyTarget, public std::enable_shared_from_this<H
   uint64_t exchange_ = 0;
   Phase phase_ = Phase::complete;
   bool head_only_ = false, chunked_ = false;
+  std::string path_;  // of the request
   HttpHeaders extra_headers_;
   std::shared_ptr<ReplyRecord> record_;
   std::function<void()> on_close_;

@@ -61,6 +61,7 @@ size_t HttpParser::feed_beast(std::string_view bytes) {
 size_t HttpParser::feed(std::string_view bytes) {
   if (stage_ == Stage::head) {
     const size_t used = feed_beast(bytes);
+    head_ += bytes.substr(0, used);
     if (stage_ == Stage::head && beast_->parser.is_header_done()) {
       stage_ = Stage::body;
       beast_->parser.eager(true);  // from here on as far as the bytes go
@@ -80,6 +81,10 @@ size_t HttpParser::feed(std::string_view bytes) {
 }
 
 void HttpParser::read_head() {
+  // Beast joins the lines; a proxy may take the second one for another header, or drop it.
+  if (head_.find("\r\n ") != std::string::npos || head_.find("\r\n\t") != std::string::npos)
+    return refuse(400, "a header goes on in the next line");
+  head_ = {};
   const auto& message = beast_->parser.get();
   for (const auto& field : message.base()) {
     const std::string name = lower_ascii(view_of(field.name_string()));
@@ -106,6 +111,9 @@ void HttpParser::read_head() {
   const std::string transfer = value_of("transfer-encoding");
   if (!transfer.empty() && (transfer != "chunked" || old))
     return refuse(400, "of transfer encodings only chunked is understood, in HTTP/1.1");
+  // Beast takes lists of equal lengths.
+  if (value_of("content-length").find_first_not_of("0123456789") != std::string::npos)
+    return refuse(400, "the Content-Length is not one number");
   const std::string encoding = value_of("content-encoding");
   if (!encoding.empty() && encoding != "identity")
     return refuse(415, cat("bodies are taken as they are, not as ", encoding));

@@ -24,24 +24,25 @@ class HttpParser {
   HttpParser& operator=(const HttpParser&) = delete;
 
   enum class Stage {
-    head,
-    body,  // the head is there and may be judged; there may be no body
-    complete,
-    refused,
+    head,      // the request line and the headers are not complete
+    body,      // they are, and request() has them; the body, if there is one, is not complete
+    complete,  // request() has the body too
+    refused,   // see refusal()
   };
 
-  // Returns how many of `bytes` were used; the others, with more behind them, must come again.
-  // Stops behind the head.
+  // Takes bytes in the order in which they came, and returns how many were used. The others must be
+  // given again with the next call, in front of what has come since. One call takes no more than
+  // the rest of the head, so that the caller may judge the request before its body is read.
   size_t feed(std::string_view bytes);
 
   Stage stage() const { return stage_; }
   bool keep_alive() const { return keep_alive_; }
   bool expects_continue() const { return expects_continue_; }
-  // Whether the reply may come in chunks: HTTP/1.0 knows none.
+  // Whether the client understands a chunked reply, which HTTP/1.0 does not have.
   bool takes_chunks() const { return takes_chunks_; }
   bool has_body() const;
 
-  // From the body on; the body itself when complete.
+  // Filled from Stage::body on; its body in Stage::complete.
   HttpRequest& request() { return request_; }
 
   struct Refusal {
@@ -61,6 +62,7 @@ class HttpParser {
   std::unique_ptr<Beast> beast_;
   Stage stage_ = Stage::head;
   bool keep_alive_ = false, expects_continue_ = false, takes_chunks_ = false;
+  std::string head_;  // as it came, until it has been read
   HttpRequest request_;
   Refusal refusal_;
 };

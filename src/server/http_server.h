@@ -1,5 +1,7 @@
-// Serves HTTP/1.1, plain or with TLS, on one thread of its own. Clients that are slow, silent,
-// greedy or malformed cost a bounded amount of memory and time.
+// Serves HTTP/1.1, plain or with TLS, on one thread of its own. What clients can make it hold, and
+// for how long, is bounded by HttpServerOptions, however slow, silent, greedy or malformed they
+// are. What a handler makes of a request, and replies that are sent whole, are for the handler to
+// bound.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +16,7 @@
 
 namespace slip {
 
-// Gets the request for good, as handlers that run elsewhere need it.
+// As HttpHandler, but it becomes the owner of the request and may keep it for another thread.
 using HttpTaker = std::function<void(HttpRequest&&, std::shared_ptr<HttpReply>)>;
 
 // What is known of a request when its head has been read, before its body is.

@@ -120,29 +120,30 @@ std::string Metrics::expose(const ServiceStats& stats) const {
     expose_head(out, name, type, help);
     expose_value(out, name, labels_, value);
   };
-  single("vllm:num_requests_running", "gauge", "Requests that take part in steps",
+  single("vllm:num_requests_running", "gauge", "Requests that are being computed",
          double(stats.running));
   single("vllm:num_requests_waiting", "gauge", "Requests in the queue", double(stats.waiting));
-  single("vllm:kv_cache_usage_perc", "gauge", "Share of the pages in use, 1 is all",
+  single("vllm:kv_cache_usage_perc", "gauge",
+         "Share of the pages of the KV cache in use, from 0 to 1",
          share(stats.pages - stats.free_pages, stats.pages));
-  single("vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked for among remembered",
-         double(stats.prompt_tokens));
-  single("vllm:prefix_cache_hits_total", "counter", "Prompt tokens found remembered",
+  single("vllm:prefix_cache_queries_total", "counter",
+         "Prompt tokens looked up in the prefix cache", double(stats.prompt_tokens));
+  single("vllm:prefix_cache_hits_total", "counter", "Prompt tokens found in the prefix cache",
          double(stats.cached_prompt_tokens));
-  single("vllm:num_preemptions_total", "counter", "Requests put aside because memory was short",
-         double(stats.preemptions));
-  single("vllm:prompt_tokens_total", "counter", "Prompt tokens asked for",
+  single("vllm:num_preemptions_total", "counter",
+         "Requests set back to the queue because the cache was full", double(stats.preemptions));
+  single("vllm:prompt_tokens_total", "counter", "Prompt tokens of all requests that were taken",
          double(stats.prompt_tokens));
   single("vllm:generation_tokens_total", "counter", "Tokens generated",
          double(stats.generated_tokens));
-  single("vllm:spec_decode_num_drafts_total", "counter", "Steps of a request that verified drafts",
-         double(stats.drafts));
+  single("vllm:spec_decode_num_drafts_total", "counter",
+         "Drafts verified, each of one or more tokens", double(stats.drafts));
   single("vllm:spec_decode_num_draft_tokens_total", "counter", "Tokens drafted",
          double(stats.draft_tokens));
   single("vllm:spec_decode_num_accepted_tokens_total", "counter", "Drafted tokens accepted",
          double(stats.accepted_tokens));
   const std::string per_place = "vllm:spec_decode_num_accepted_tokens_per_pos_total";
-  expose_head(out, per_place, "counter", "Drafted tokens accepted, by place in the draft");
+  expose_head(out, per_place, "counter", "Drafted tokens accepted, by position in the draft");
   for (size_t i = 0; i < stats.accepted_at.size(); ++i)
     expose_value(out, per_place, cat(labels_, ",position=\"", i, "\""),
                  double(stats.accepted_at[i]));
@@ -153,28 +154,37 @@ std::string Metrics::expose(const ServiceStats& stats) const {
   for (size_t i = 0; i < kEndings; ++i)
     expose_value(out, ended, cat(labels_, ",finished_reason=\"", kEndingNames[i], "\""),
                  double(endings_[i].load(std::memory_order_relaxed)));
-  first_token_.expose(out, "vllm:time_to_first_token_seconds", "From arrival to the first token",
-                      labels_);
-  token_gap_.expose(out, "vllm:inter_token_latency_seconds", "Between one token and the next",
-                    labels_);
+  first_token_.expose(out, "vllm:time_to_first_token_seconds",
+                      "Seconds from the arrival of a request to its first token", labels_);
+  token_gap_.expose(out, "vllm:inter_token_latency_seconds",
+                    "Seconds between one token of an answer and the next", labels_);
   per_token_.expose(out, "vllm:request_time_per_output_token_seconds",
-                    "Mean time per token behind the first, by request", labels_);
-  whole_.expose(out, "vllm:e2e_request_latency_seconds", "From arrival to the last token", labels_);
-  queue_.expose(out, "vllm:request_queue_time_seconds", "In the queue", labels_);
-  prompt_.expose(out, "vllm:request_prefill_time_seconds", "On the prompt", labels_);
-  decode_.expose(out, "vllm:request_decode_time_seconds", "From the first token to the last",
-                 labels_);
-  prompt_tokens_.expose(out, "vllm:request_prompt_tokens", "Tokens of prompts", labels_);
-  generated_tokens_.expose(out, "vllm:request_generation_tokens", "Tokens of answers", labels_);
+                    "Mean seconds per token after the first, of each request", labels_);
+  whole_.expose(out, "vllm:e2e_request_latency_seconds",
+                "Seconds from the arrival of a request to its last token", labels_);
+  queue_.expose(out, "vllm:request_queue_time_seconds", "Seconds that requests waited in the queue",
+                labels_);
+  prompt_.expose(out, "vllm:request_prefill_time_seconds",
+                 "Seconds from the start of a request to its first token", labels_);
+  decode_.expose(out, "vllm:request_decode_time_seconds",
+                 "Seconds from the first token of an answer to the last", labels_);
+  prompt_tokens_.expose(out, "vllm:request_prompt_tokens", "Tokens in the prompt of a request",
+                        labels_);
+  generated_tokens_.expose(out, "vllm:request_generation_tokens",
+                           "Tokens in the answer to a request", labels_);
 
-  single("slipstream:remembered_pages", "gauge", "Pages that hold prefixes for reuse",
-         double(stats.remembered_pages));
-  single("slipstream:sequences_in_use", "gauge", "Of the users that fit at once",
+  single("slipstream:remembered_pages", "gauge",
+         "Pages of the KV cache that hold prefixes for reuse", double(stats.remembered_pages));
+  single("slipstream:sequences_in_use", "gauge", "Sequence slots in use",
          double(stats.sequences - stats.free_sequences));
-  single("slipstream:sequences", "gauge", "Users that fit at once", double(stats.sequences));
-  single("slipstream:steps_total", "counter", "Passes of the model", double(stats.steps));
+  single("slipstream:sequences", "gauge",
+         "Sequence slots, one for each answer that can be computed at once",
+         double(stats.sequences));
+  single("slipstream:steps_total", "counter", "Steps of the engine: passes through the model",
+         double(stats.steps));
   const std::string requests = "slipstream:http_requests_total";
-  expose_head(out, requests, "counter", "HTTP requests by class of status; 4xx with clients gone");
+  expose_head(out, requests, "counter",
+              "HTTP requests by class of status; 4xx includes clients that left early (499)");
   for (size_t i = 2; i < status_classes_.size(); ++i)
     expose_value(out, requests, cat(labels_, ",status=\"", i, "xx\""),
                  double(status_classes_[i].load(std::memory_order_relaxed)));

@@ -98,6 +98,9 @@ struct CompletionPlan {
 ApiResult<Prompt> prompt_of(const ApiContext& context, const CompletionRequest& request,
                             const RawPrompt& raw) {
   const auto* text = std::get_if<std::string>(&raw);
+  for (const auto& [field, part] : {std::pair("prompt", text), {"suffix", &request.suffix}})
+    if (ApiStatus problem = part ? context.limit.check(*part, field) : std::nullopt)
+      return std::move(*problem);
   if (request.suffix.empty()) {
     Prompt prompt = text ? context.prompts.raw(*text)
                          : context.prompts.raw(std::get<std::vector<int32_t>>(raw));

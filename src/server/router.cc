@@ -1,5 +1,6 @@
 #include "server/router.h"
 
+#include <algorithm>
 #include <exception>
 
 #include "server/http_answer.h"
@@ -25,6 +26,7 @@ const ApiRoute* find(const std::vector<ApiRoute>& routes, const HttpRequest& req
     if (!matches(route.path, request.path)) continue;
     if (takes(route, request.method)) return &route;
     allowed += (allowed.empty() ? "" : ", ") + route.method;
+    if (route.method == "GET") allowed += ", HEAD";
   }
   return nullptr;
 }
@@ -42,7 +44,10 @@ void call(const HttpHandler& handler, const HttpRequest& request,
 }  // namespace
 
 Router::Router(std::vector<ApiRoute> routes, int threads) : routes_(std::move(routes)) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  for (int i = 0; i < threads; ++i) {
+    const size_t longest_body = i == 1 ? kShortBody : SIZE_MAX;
+    threads_.emplace_back([this, longest_body] { work(longest_body); });
+  }
 }
 
 Router::~Router() {
@@ -69,16 +74,21 @@ void Router::handle(HttpRequest request, const std::shared_ptr<HttpReply>& reply
       return send(*reply, error_answer(request.path, unavailable("too many requests wait")));
     jobs_.push_back({&route->handler, std::move(request), reply});
   }
-  changed_.notify_one();
+  changed_.notify_all();  // not every thread takes every request
 }
 
-void Router::work() {
+void Router::work(size_t longest_body) {
+  const auto next_job = [&] {
+    return std::ranges::find_if(
+        jobs_, [&](const Job& job) { return job.request.body.size() <= longest_body; });
+  };
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return ended_ || !jobs_.empty(); });
+    changed_.wait(lock, [&] { return ended_ || next_job() != jobs_.end(); });
     if (ended_) return;
-    Job job = std::move(jobs_.front());
-    jobs_.pop_front();
+    const auto next = next_job();
+    Job job = std::move(*next);
+    jobs_.erase(next);
     lock.unlock();
     if (!job.reply->client_left()) call(*job.handler, job.request, job.reply);
     job = {};  // the last reference may be this one, and logging takes its time

@@ -1,5 +1,5 @@
 // Finds the handler of a request. Handlers that take a while, because they render and tokenise
-// prompts, run on threads of their own: on the server's thread they would hold up all streams.
+// prompts, run on the router's own threads: on the server's thread they would hold up all streams.
 #pragma once
 
 #include <condition_variable>
@@ -15,12 +15,19 @@ namespace slip {
 
 class Router {
  public:
-  // Requests that may wait for a thread: beyond the connections a server has, clients that left.
+  // How many requests may wait for a thread. A server has half as many connections, with one
+  // request each: the others are of clients that have hung up, which is noticed when their turn
+  // comes.
   static constexpr size_t kMostWaiting = 2048;
 
-  // `threads` for handlers that are not quick.
+  // Bodies that are longer may take seconds each.
+  static constexpr size_t kShortBody = 1 << 20;
+
+  // `threads`: how many run the handlers of routes that are not marked as quick. Where there are
+  // several, one of them takes only requests with short bodies, which then never wait for long
+  // ones.
   Router(std::vector<ApiRoute> routes, int threads);
-  // Waits for handlers that have begun; requests that wait are dropped.
+  // Waits for handlers that have begun. Requests that still wait for a thread are dropped.
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
@@ -33,7 +40,7 @@ class Router {
     HttpRequest request;
     std::shared_ptr<HttpReply> reply;
   };
-  void work();
+  void work(size_t longest_body);
 
   const std::vector<ApiRoute> routes_;
   std::mutex mutex_;

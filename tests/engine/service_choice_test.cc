@@ -84,6 +84,40 @@ TEST_F(ServiceChoice, AConstraintIsKeptWithAndWithoutDrafts) {
   }
 }
 
+// Gives up after some tokens, as a grammar that is too ambiguous does.
+class GivesUp final : public Constraint {
+ public:
+  explicit GivesUp(int tokens) : left_(tokens) {}
+  bool allows(int32_t) override { return true; }
+  const TokenSet& allowed() override { return set_; }
+  bool free() const override { return true; }
+  void advance(int32_t) override { --left_; }
+  const Error* failure() const override { return left_ < 0 ? &failure_ : nullptr; }
+  std::unique_ptr<Constraint> clone() const override { return std::make_unique<GivesUp>(*this); }
+
+ private:
+  int left_;
+  TokenSet set_;
+  Error failure_ = error("too many ways");
+};
+
+TEST_F(ServiceChoice, AConstraintThatGivesUpEndsItsAnswerWithTheReason) {
+  for (const bool always_draft : {false, true}) {
+    Service service(model_.engine(), tokenizer_, {.max_drafts = 4, .always_draft = always_draft});
+    Request request = greedy(prompt_ids("story"), 8);
+    request.constraint = std::make_unique<GivesUp>(7);  // at the last token, too
+    const Submitted given_up = submit(service, std::move(request));
+    const Submitted other = submit(service, greedy(prompt_ids("json"), 30));
+    given_up.listener->wait();
+    other.listener->wait();
+    EXPECT_EQ(given_up.listener->summary.finish, FinishReason::cancelled);
+    ASSERT_TRUE(given_up.listener->summary.failure);
+    EXPECT_EQ(given_up.listener->summary.failure->message, "too many ways");
+    EXPECT_EQ(given_up.listener->ids.size(), 7u);
+    EXPECT_EQ(other.listener->summary.finish, FinishReason::max_tokens);
+  }
+}
+
 TEST_F(ServiceChoice, AStopTokenThatIsAllThatIsLeftEndsAShortAnswer) {
   Service service(model_.engine(), tokenizer_, {});
   Request request = constrained(false, 0);

@@ -1,4 +1,6 @@
 // Requests that would be expensive are refused or bounded, quickly.
+#include <sys/resource.h>
+
 #include <ctime>
 #include <functional>
 
@@ -13,6 +15,13 @@ double seconds_of(const std::function<void()>& work) {
   const std::clock_t start = std::clock();
   work();
   return double(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+// Of this process so far, in bytes.
+int64_t peak_memory() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t(usage.ru_maxrss) * 1024;
 }
 
 // Makes it and, if it can be made, writes some of an answer.
@@ -70,6 +79,77 @@ TEST(Limits, ManyReadings) {
             4 * kQuick);
 }
 
+// Writes random allowed tokens until the answer may only end or the constraint gives up; returns
+// how many.
+int write_randomly(Constraint& constraint, int max_tokens) {
+  std::mt19937 random(5);
+  for (int step = 0; step < max_tokens; ++step) {
+    TokenSet allowed = constraint.allowed();
+    if (constraint.failure()) return step;
+    allowed.remove(stop_id());
+    const int64_t size = allowed.size();
+    if (size == 0) return step;
+    int64_t skipped = int64_t(random() % uint64_t(size));
+    int32_t id = 0;
+    while (!allowed.contains(id) || skipped-- > 0) ++id;
+    constraint.advance(id);
+  }
+  return max_tokens;
+}
+
+const char* const kAmbiguous =
+    "root ::= e\n"
+    "e ::= \"(\" e \")\" e | [a-z ] e | [a-z ] e e | [a-z ] [a-z ] e | [a-z ]\n";
+
+// With all readings each mask takes 6 ms on an idle machine.
+TEST(Limits, AmbiguousGrammarsBecomeCheap) {
+  const std::unique_ptr<Constraint> constraint =
+      constraint_of({.kind = ConstraintSpec::Kind::grammar, .text = kAmbiguous});
+  EXPECT_LT(seconds_of([&] { EXPECT_EQ(write_randomly(*constraint, 4000), 4000); }), kQuick);
+  EXPECT_FALSE(constraint->failure());
+}
+
+TEST(Limits, AnswersThatStayExpensiveAreGivenUp) {
+  // Behind each letter much is called that writes nothing, each turn has rules of its own, and
+  // there are too many ways to keep what is known about their tokens.
+  std::string junk;
+  for (int i = 0; i < 100; ++i) junk += cat("[#%] \"", i, "\" | ");
+  std::string rules = "root ::= a-0\nempty ::= \"\"\nnothing ::= " + repeated("empty ", 1200);
+  for (int turn = 0; turn < 4; ++turn) {
+    std::string ways = junk + "\".\"";
+    for (char letter = 'a'; letter < 'g'; ++letter)
+      ways += cat(" | \"", letter, "\" ", letter, "-", (turn + 1) % 4);
+    for (char letter = 'a'; letter < 'g'; ++letter)
+      rules += cat("\n", letter, "-", turn, " ::= nothing (", ways, ")");
+  }
+  const std::unique_ptr<Constraint> constraint =
+      constraint_of({.kind = ConstraintSpec::Kind::grammar, .text = rules});
+  const std::unique_ptr<Constraint> other = constraint->clone();
+  EXPECT_LT(seconds_of([&] {
+              for (int step = 0; step < 5000 && !constraint->failure(); ++step) {
+                const TokenSet& allowed = constraint->allowed();
+                ASSERT_TRUE(allowed.contains(byte_token('a'))) << step;
+                constraint->advance(byte_token('a'));
+              }
+            }),
+            kQuick);
+  ASSERT_TRUE(constraint->failure());
+  EXPECT_NE(constraint->failure()->message.find("too ambiguous"), std::string::npos);
+  EXPECT_TRUE(constraint->free());
+  constraint->advance(byte_token('0'));
+  EXPECT_TRUE(other->failure());
+}
+
+// Of more readings than are followed, one takes any text.
+TEST(Limits, ReadingsThatAreCutMayTakeAnyText) {
+  std::string pattern = "t(";
+  for (int i = 0; i < 600; ++i) pattern += "[ab]" + std::to_string(i) + "|";
+  const std::unique_ptr<Constraint> constraint = constraint_of(regex_spec(pattern + "c)|t.*"));
+  const TokenSet allowed = constraint->allowed();
+  for (int32_t id = 0; id < minnow_tokens()->vocabulary(); ++id)
+    ASSERT_EQ(allowed.contains(id), constraint->allows(id)) << minnow_tokens()->bytes(id);
+}
+
 TEST(Limits, AmbiguousPatternsKeepTheirMeaning) {
   EXPECT_TRUE(accepts(regex_spec("(a{1,100}){1,100}"), repeated("a", 5000)));
   EXPECT_TRUE(accepts(regex_spec("(a|a)*b"), repeated("a", 500) + "b"));
@@ -120,6 +200,94 @@ TEST(Limits, LargeSchemas) {
   const ConstraintSpec alternatives = schema_spec("{\"anyOf\": [" + ways + "]}");
   EXPECT_TRUE(accepts(alternatives, R"({"kind": "k149", "v": "x"})"));
   expect_bounded(alternatives, "150 alternatives");
+}
+
+// 200 alternatives beside `rest`, which holds for each of them.
+ConstraintSpec alternatives_beside(const std::string& rest) {
+  std::string ways;
+  for (int i = 0; i < 200; ++i)
+    ways += cat(i ? "," : "", R"({"required": ["a"], "title": ")", i, "\"}");
+  return schema_spec(
+      cat("{", rest, R"(, "properties": {"a": {"type": "null"}}, "anyOf": [)", ways, "]}"));
+}
+
+void expect_refused(const ConstraintSpec& spec, const std::string& words) {
+  const auto made = try_constraint(spec);
+  ASSERT_FALSE(made.ok()) << words;
+  EXPECT_NE(made.failure().message.find(words), std::string::npos) << made.failure().message;
+  EXPECT_LT(made.failure().message.size(), 2000u);
+}
+
+TEST(Limits, SchemasTakeLittleMoreMemoryThanTheirText) {
+  minnow_tokens();
+  const int64_t before = peak_memory();
+  const std::string words(200'000, 'd');
+  EXPECT_TRUE(
+      accepts(alternatives_beside(cat(R"("description": ")", words, "\"")), "{\"a\": null}"));
+  expect_refused(alternatives_beside(cat(R"("items": {"description": ")", words, "\"}")),
+                 "grows beyond");
+  expect_refused(alternatives_beside(cat(R"("title": ")", std::string(600'000, 't'), "\"")),
+                 "at most 524288");
+  std::string references;
+  for (int i = 0; i < 200; ++i)
+    references += cat(R"(, {"$ref": "#/$defs/a", "maxLength": )", i, "}");
+  expect_refused(schema_spec(cat(R"({"$defs": {"a": {"items": {"title": ")", words,
+                                 R"("}}}, "prefixItems": [true)", references, "]}")),
+                 "grows beyond");
+  // The place of a part in its schema is kept with it.
+  std::string properties;
+  for (int i = 0; i < 1000; ++i) properties += cat(i ? "," : "", "\"", i, "\": {}");
+  std::string nested = "{\"properties\": {" + properties + "}}";
+  for (int i = 0; i < 28; ++i)
+    nested = cat(R"({"additionalProperties": false, "properties": {")", std::string(1000, 'n'),
+                 "\": ", nested, "}}");
+  expect_bounded(schema_spec(nested), "a long way to many properties");
+  EXPECT_LT(peak_memory() - before, 150 << 20);
+}
+
+TEST(Limits, LongNamesOfProperties) {
+  for (const size_t length : {257u, 10'000u, 300'000u})
+    expect_refused(schema_spec("{\"properties\": {\"" + std::string(length, 'n') + "\": {}}}"),
+                   "the name of a property has");
+  const auto schema_with = [](size_t length, const std::string& rest) {
+    return schema_spec(cat("{\"properties\": {\"", std::string(length, 'n'), "\": {}}", rest, "}"));
+  };
+  EXPECT_TRUE(try_constraint(schema_with(256, "")).ok());
+  EXPECT_TRUE(try_constraint(schema_with(100'000, ", \"additionalProperties\": false")).ok());
+  std::mt19937 random(4);
+  std::string properties;
+  for (int i = 0; i < 1000; ++i) {
+    std::string name;
+    for (int j = 0; j < 200; ++j) name += char('a' + random() % 26);
+    properties += cat(i ? "," : "", "\"", name, "\": {}");
+  }
+  EXPECT_LT(seconds_of([&] {
+              expect_refused(schema_spec("{\"properties\": {" + properties + "}}"),
+                             "the names of properties");
+            }),
+            kQuick);
+}
+
+// Lists that are merged are as long as the schema may be.
+TEST(Limits, LongListsThatMeet) {
+  std::string numbers = "-1";
+  for (int i = 0; i < 40'000; ++i) numbers += cat(",", i);
+  std::string names = "\"a\"";
+  for (int i = 0; i < 25'000; ++i) names += cat(",\"", i, "\"");
+  EXPECT_LT(seconds_of([&] {
+              for (const auto& [keyword, list] :
+                   {std::pair{"enum", numbers}, {"required", names}, {"type", names}})
+                expect_bounded(schema_spec(cat(R"({"allOf": [{")", keyword, "\": [", list,
+                                               "]}, {\"", keyword, "\": [", list, ", \"z\"]}]}")),
+                               keyword);
+            }),
+            kQuick);
+}
+
+TEST(Limits, ManyChoices) {
+  ConstraintSpec spec{.kind = ConstraintSpec::Kind::choice};
+  for (int i = 0; i < 100'000; ++i) spec.choices.push_back(std::to_string(i));
+  expect_refused(spec, "the choices together");
 }
 
 TEST(Limits, DeepSchemas) {

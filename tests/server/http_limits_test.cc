@@ -60,6 +60,15 @@ TEST(HttpLimits, EndsSlowRequests) {
   EXPECT_EQ(silent.read_all(), "");
 }
 
+TEST(HttpLimits, TellsSlowClientsInTheirWords) {
+  const Desk desk({.body_seconds = 0.2});
+  RawClient client = desk.client();
+  client.send("POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc");
+  const std::string reply = client.read_all();
+  EXPECT_EQ(status_of(reply), 408);
+  EXPECT_TRUE(body_of(reply).starts_with("{\"type\"")) << reply;  // as Anthropic writes errors
+}
+
 TEST(HttpLimits, ADripOfBytesDoesNotHoldAConnection) {
   const Desk desk({.head_seconds = 0.5});
   RawClient client = desk.client();

@@ -108,6 +108,25 @@ TEST(HttpMalformed, PiecesDoNotChangeWhatIsUnderstood) {
   EXPECT_GT(refused, 2000);
 }
 
+// Beast takes these, and a proxy in front of us may read them differently.
+TEST(HttpMalformed, AmbiguousHeadsAreRefused) {
+  const std::string start = "POST /x HTTP/1.1\r\nHost: localhost\r\n";
+  const std::string body = "\r\n{\"a\": \"sixteen\"}";
+  for (const std::string headers :
+       {"Content-Length:\r\n 16\r\n", "Content-Length: 1\r\n 6\r\n",
+        "Transfer-Encoding:\r\n chunked\r\n", "Transfer-Encoding: chunked\r\n\t\r\n",
+        "Content-Length: 16, 16\r\n", "Content-Length: 16,16\r\n",
+        "Content-Length: 16\r\nContent-Length: 16\r\n", "Content-Length: +16\r\n",
+        "Content-Length: 16\r\nTransfer-Encoding: chunked\r\n",
+        "X-A: a\r\n b\r\nContent-Length: 16\r\n", "X-A:\r\n\tb\r\nContent-Length: 16\r\n"})
+    for (const size_t piece : {1u, 7u, 1000u}) {
+      const Outcome outcome = parse_all(start + headers + body, piece, {});
+      EXPECT_EQ(outcome.refusal, 400) << headers << " in pieces of " << piece;
+      EXPECT_TRUE(outcome.requests.empty()) << headers;
+    }
+  EXPECT_EQ(parse_all(start + "Content-Length: 16\r\nX-A: a b\r\n" + body, 7, {}).refusal, 0);
+}
+
 TEST(HttpMalformed, SeedsAreUnderstood) {
   size_t requests = 0;
   for (const std::string& seed : seeds()) {

@@ -77,7 +77,7 @@ TEST(Router, SaysWhatIsAllowed) {
                 1);
   const auto wrong = ask(router, "DELETE", "/a");
   EXPECT_EQ(wrong->wait(), 405);
-  const std::pair<std::string, std::string> allow{"Allow", "GET, POST"};
+  const std::pair<std::string, std::string> allow{"Allow", "GET, HEAD, POST"};
   EXPECT_THAT(wrong->headers, testing::Contains(allow));
   EXPECT_THAT(wrong->body, HasSubstr("\"error\""));
   const auto anthropic = ask(router, "GET", "/v1/messages");
@@ -99,6 +99,29 @@ TEST(Router, SlowHandlersHoldUpNobodyElse) {
   EXPECT_EQ(ask(router, "GET", "/health")->wait(), 200);
   release.set_value();
   EXPECT_EQ(slow->wait(), 200);
+}
+
+TEST(Router, LongBodiesHoldUpNoShortOnes) {
+  std::promise<void> release;
+  const std::shared_future<void> released = release.get_future().share();
+  const HttpHandler handler = [released](const HttpRequest& request,
+                                         const std::shared_ptr<HttpReply>& reply) {
+    if (!request.body.empty()) released.wait();
+    reply->send(200, "text/plain", "");
+  };
+  Router router({{"POST", "/a", handler}}, 2);
+  std::vector<std::shared_ptr<Recorded>> waiting;
+  for (int i = 0; i < 5; ++i) {
+    waiting.push_back(std::make_shared<Recorded>());
+    HttpRequest request;
+    request.method = "POST";
+    request.path = "/a";
+    request.body.resize(Router::kShortBody + 1);
+    router.handle(std::move(request), waiting.back());
+    EXPECT_EQ(ask(router, "POST", "/a")->wait(), 200);
+  }
+  release.set_value();
+  for (const auto& each : waiting) EXPECT_EQ(each->wait(), 200);
 }
 
 TEST(Router, OnlySoManyWait) {

@@ -226,6 +226,8 @@ TEST(HttpServer, AForgottenReplyBecomesAnError) {
   RawClient client = desk.client();
   client.send(get_request("/lost"));
   EXPECT_EQ(status_of(client.read_reply()), 500);
+  client.send(get_request("/v1/messages/lost"));
+  EXPECT_THAT(body_of(client.read_reply()), testing::StartsWith("{\"type\""));  // Anthropic's shape
   // A stream that ends without its end is cut, not closed as if it were whole.
   client.send(get_request("/events"));
   ASSERT_TRUE(desk.wait_for_reply());
