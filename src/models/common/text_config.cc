@@ -10,7 +10,7 @@ constexpr int64_t kMaxHeadsPerKey = 128;  // what kernels are made for
 }  // namespace
 
 void read_sizes(ConfigReader& text, int64_t usual_context, TextConfig& config) {
-  config.vocabulary = text.require_int("vocab_size", 1, kMaxDim);
+  config.vocabulary = text.require_int("vocab_size", 2, kMaxDim);  // a choice needs two
   config.hidden = text.require_int("hidden_size", 1, kMaxDim);
   config.max_context = text.int_or("max_position_embeddings", usual_context, 1);
   config.eps = float(text.double_or("rms_norm_eps", 1e-6));
