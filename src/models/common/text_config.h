@@ -42,8 +42,8 @@ bool read_tied_head(ConfigReader& root, ConfigReader& text, bool usually);
 // the others are of type `other`. Without that list every `interval`th layer does.
 std::vector<bool> read_full_layers(ConfigReader& text, const char* other, int64_t interval);
 
-// Experts, how many of them a token meets, and their width.
-ExpertsConfig read_experts(ConfigReader& text, const char* top_k_key);
+// Experts of each of so many layers, how many of them a token meets, and their width.
+ExpertsConfig read_experts(ConfigReader& text, size_t layers, const char* top_k_key);
 
 // Refuses numbers of heads that attention cannot share keys among.
 void check_heads(ConfigReader& text, int64_t q_heads, int64_t kv_heads);
