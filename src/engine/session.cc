@@ -113,7 +113,7 @@ std::span<const Peak> Session::draft_at_once(int32_t id, int64_t count) {
   check(can_draft(), "drafts in an engine that does not draft");
   drafted_.clear();
   const auto positions = int64_t(tokens_.size()) + count - 1;
-  if (count == 0 || !engine_.cache().reserve(sequence_, positions).ok()) return {};
+  if (count <= 0 || !engine_.cache().reserve(sequence_, positions).ok()) return {};
   catch_up();
   const BatchDrafter::Question question{.sequence = sequence_, .id = id};
   drafter_->first_rounds({&question, 1}, count);
