@@ -118,8 +118,12 @@ class Cache {
   Layer make_layer(const PagedKvSpec& kv, const CacheSize& size);
   Layer make_layer(const WindowKvSpec& kv, const CacheSize& size);
   Layer make_layer(const SharedKvSpec& kv, const CacheSize& size);
+  // A slot with no positions, whose state is whatever the last sequence left.
+  Result<SequenceId> take_slot();
+  void clear_state(SequenceId id);
   Layer make_layer(const RecurrentSpec& state, const CacheSize& size);
   View make_view(DType dtype, const Shape& shape);
+  void forget_positions(Sequence& sequence);
   Sequence& at(SequenceId id);
   // All but the first `kept`.
   void release_pages(Sequence& sequence, size_t kept);

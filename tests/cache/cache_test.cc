@@ -359,6 +359,21 @@ TEST(Cache, ForkGoesOnWhereItsSourceStands) {
   cache.commit(from, 2);
   const SequenceId to = cache.fork(from).value();
   const Span of_from = cache.extend(from, 1, Cache::Rows::certain).value();
+// Clearing takes as long as a step where states are large.
+TEST(Cache, StateIsClearedWhenASequenceBeginsAndNotBefore) {
+  Cache cache(kSpecs, kF32, {.sequences = 1, .pages = 4});
+  const SequenceId first = cache.open().value();
+  const auto slot_is = [&](int pattern) {
+    const Cache::Layer& layer = cache.layer(0);
+    return is_filled(layer.state, 0, 1, pattern) && is_filled(layer.conv_tail, 0, 1, pattern);
+  };
+  for (const View& view : views_of(cache.layer(0))) fill(view, 0, 1, 7);
+  cache.close(first);
+  EXPECT_TRUE(slot_is(7));
+  ASSERT_EQ(cache.open().value(), first);
+  EXPECT_TRUE(slot_is(0));
+}
+
   const Span of_to = cache.extend(to, 1, Cache::Rows::certain).value();
   EXPECT_EQ(of_to.start, 2);
   EXPECT_EQ(of_to.replay, 2);
