@@ -37,7 +37,9 @@ class Scheduler {
   bool idle() const { return running_.empty() && waiting_.empty(); }
   void step();
 
+  // All but pages, which take longer to count.
   ServiceStats stats() const;
+  SequencePool::Pages pages() const { return pool_.pages(); }
 
  private:
   using Jobs = std::vector<std::unique_ptr<Job>>;
