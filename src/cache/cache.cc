@@ -44,10 +44,6 @@ KvRecipe window_recipe(const KvRecipe& kv) {
   return kv.coded() ? KvRecipe{KvCodec::bf16, KvCodec::bf16} : kv;
 }
 
-uint64_t CacheCost::bytes(int64_t sequences, int64_t context) const {
-  return uint64_t(sequences) * (bytes_per_sequence + uint64_t(pages_for(context)) * bytes_per_page);
-}
-
 CacheCost cache_cost(std::span<const CacheSpec> specs, const CacheFormat& format) {
   CacheCost cost;
   for (const CacheSpec& spec : specs) {
@@ -193,14 +189,14 @@ Result<SequenceId> Cache::take_slot() {
     if (sequences_[i].open) continue;
     sequences_[i].open = true;
     return SequenceId{int32_t(i)};
+  }
+  return error("all ", sequences_.size(), " sequences of the cache are in use");
+}
+
 Result<SequenceId> Cache::open() {
   SLIP_TRY(const SequenceId id, take_slot());
   clear_state(id);
   return id;
-}
-
-  }
-  return error("all ", sequences_.size(), " sequences of the cache are in use");
 }
 
 void Cache::close(SequenceId id) {
@@ -328,10 +324,6 @@ void Cache::commit(SequenceId id, int64_t rows) {
 }
 
 std::span<const int32_t> Cache::pages(SequenceId id) const { return sequences_[size_t(id)].pages; }
-
-int64_t Cache::free_sequences() const {
-  return std::ranges::count_if(sequences_, [](const Sequence& each) { return !each.open; });
-}
 
 bool Cache::coded() const {
   return std::ranges::any_of(layers_, [](const Layer& layer) { return layer.kv.recipe.coded(); });

@@ -55,8 +55,6 @@ Status Decoder::run_step(int32_t id, int64_t wanted) {
   outcome_.verified = int64_t(step_.size()) - 1;
   row_ = 0;
   counts_.made += outcome_.made;
-  counts_.draft_seconds += outcome_.draft_seconds;
-  counts_.verify_seconds += outcome_.verify_seconds;
   return {};
 }
 

@@ -12,7 +12,6 @@ struct DraftCounts {
   int64_t drafted = 0, accepted = 0;  // tokens that were verified, and were right
   // Per place in the draft: place 0 is the first. Drafts behind a wrong one are not judged.
   std::vector<int64_t> judged_at, accepted_at;
-  double draft_seconds = 0, verify_seconds = 0;
 
   DraftCounts() = default;
   explicit DraftCounts(int64_t places) : judged_at(size_t(places)), accepted_at(size_t(places)) {}

@@ -70,7 +70,7 @@ Status Session::feed_each(std::span<const int32_t> ids, const EachRow& each) {
     SLIP_TRY_STATUS(step(part, rows, Cache::Rows::certain));
     keep(rows);
     for (int64_t row = 0; row < rows; ++row)
-      each(position + row, logits(row), batch_.hidden_row(0, row));
+      each(position + row, choice(row).values(), batch_.hidden_row(0, row));
   }
   return {};
 }

@@ -48,7 +48,6 @@ class Session {
   LogitRow choice() { return choice(batch_.outputs() - 1); }
   LogitRow choice(int64_t row) { return batch_.logits(0, row); }
   std::span<float> logits() { return choice().values(); }
-  std::span<float> logits(int64_t row) { return choice(row).values(); }
 
   // Whether the engine drafts.
   bool can_draft() const { return drafter_.has_value(); }

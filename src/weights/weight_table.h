@@ -26,7 +26,7 @@ struct PlacedWeight {
   bool drafts = false;  // no step reads it, only drafts do
 };
 
-// A matrix for linear layers that is not simply what the source holds.
+// A matrix for linear layers, and what is made of it at load.
 struct MadeLinear {
   std::string name;    // in placed()
   std::string module;  // of the source
@@ -36,8 +36,7 @@ struct MadeLinear {
 
 class WeightTable {
  public:
-  // A matrix [out, in] for linear layers. `into` must outlive load().
-  void add_linear(const std::string& module, int64_t out, int64_t in, Weight* into);
+  // `into` must outlive load().
   void add_linear(MadeLinear linear, Weight* into);
 
   // A small f32 tensor; `map` is applied to every value (norms are stored minus one, say).
