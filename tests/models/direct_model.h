@@ -22,7 +22,7 @@ class DirectModel {
         source.value().load({.max_rows = kMaxRows, .context = kContext}, *ops_, pool_, {});
     check(loaded.ok(), loaded.ok() ? "" : loaded.failure().message);
     model_ = std::move(loaded).value();
-    cache_ = std::make_unique<Cache>(model_->cache_specs(), CacheFormat{.kv = kv},
+    cache_ = std::make_unique<Cache>(model_->cache_specs(), CacheFormat{.kv = kv, .step_rows = kMaxRows},
                                      CacheSize{.sequences = 3, .pages = 3 * kContext / kPageLen});
   }
 
