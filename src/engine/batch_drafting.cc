@@ -36,7 +36,7 @@ bool BatchDrafting::take(Walk& walk, const Sampler::Proposal& proposal) {
   Job& job = *walk.job;
   job.chances.drafted(proposal.margin);
   if (!always_ && !worth_verifying(job.chances, *current_)) return false;
-  // Nothing comes behind a stop token, and what the grammar forbids will not be chosen.
+  // Nothing comes after a stop token, and what the grammar forbids will not be chosen.
   if (std::ranges::find(job.request.stop_ids, proposal.id) != job.request.stop_ids.end())
     return false;
   if (walk.ahead) {
@@ -109,7 +109,7 @@ void BatchDrafting::draft_at_once(int64_t rows) {
         rounds, always_ ? walk.limit : drafts_that_pay(walk.job->chances, *current_, walk.limit));
   rounds = std::min(rounds, std::max<int64_t>(1, rows / int64_t(walks_.size())));
   if (rounds == 0) return;
-  // Behind its limit a sequence has no slots. Who is that near to an end does without drafts, or
+  // After its limit a sequence has no slots. Who is that near to an end does without drafts, or
   // all others would have no more than it may.
   std::erase_if(walks_, [&](const Walk& walk) { return walk.limit < rounds; });
   questions_.clear();

@@ -96,7 +96,7 @@ void Session::accept(int64_t count) {
 
 std::optional<LogitRow> Session::draft(std::span<const int32_t> ids) {
   check(can_draft(), "a draft in an engine that does not draft");
-  // The first draft is made at the last position of the session, the next one behind it.
+  // The first draft is made at the last position of the session, the next one after it.
   const auto positions = int64_t(tokens_.size() + ids.size()) - 1;
   if (!engine_.cache().reserve(sequence_, positions).ok()) return std::nullopt;
   catch_up();

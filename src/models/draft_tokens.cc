@@ -39,7 +39,7 @@ Result<std::vector<int32_t>> read_ranking(const fs::path& path, int64_t vocabula
 }
 
 // The ids in the list "added_tokens". The walk ends with that list: the vocabulary and the merges,
-// megabytes which only the tokenizer needs, come behind it.
+// megabytes which only the tokenizer needs, come after it.
 class AddedTokenIds : public JsonVisitor {
  public:
   explicit AddedTokenIds(int64_t vocabulary) : vocabulary_(vocabulary) {}

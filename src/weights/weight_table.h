@@ -52,8 +52,8 @@ class WeightTable {
   // Tensors of entries that the source does not have, one for each entry.
   std::vector<std::string> missing(const WeightSource& source) const;
 
-  // Finds every entry and its format, and nothing that is none; the bytes all of them will take, or
-  // what is wrong.
+  // Looks up the format of every entry, and checks that the source has no others. Returns the bytes
+  // that all of them will take, or what is wrong.
   Result<uint64_t> plan(WeightSource& source, const Ops& ops);
 
   // Plans first, so that a bad checkpoint fails before gigabytes were read.

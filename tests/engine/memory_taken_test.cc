@@ -1,4 +1,4 @@
-// The plan against what is really taken: every byte that a loaded engine and what drafts on it
+// The plan against what is really taken: every byte that a loaded engine and its drafter
 // allocate goes through a memory that counts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

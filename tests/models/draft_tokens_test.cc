@@ -50,7 +50,7 @@ TEST(DraftTokens, ATokenizerThatSaysNothingLeavesTheLowest) {
   }
 }
 
-TEST(DraftTokens, NothingBehindTheAddedTokensIsRead) {
+TEST(DraftTokens, NothingAfterTheAddedTokensIsRead) {
   const TempFolder folder;
   folder.write("tokenizer.json", R"({"version": "1.0", "normalizer": {"id": 98},
       "added_tokens": [{"id": 97, "content": "<a>", "more": {"id": 96}}, {"id": [95]}],
