@@ -187,7 +187,7 @@ void run_layer(const Layer& layer, size_t index, const Pass& pass) {
 // The layers after the last owner leave nothing in the cache, so that only rows whose logits are
 // wanted go through them. With a coded cache all rows do: a row reads those beside it uncoded. So
 // they do in short steps that are recorded, in which there are no other spans than the step's.
-Pass without_unwanted(const OutputRows& outputs, const Pass& pass) {
+Pass narrowed_to(const OutputRows& outputs, const Pass& pass) {
   if (outputs.count == pass.rows || pass.cache.coded() || pass.ops.records(pass.rows)) return pass;
   std::vector<Span>& spans = pass.act.output_spans;
   narrow(pass.spans, outputs, spans);
@@ -238,7 +238,7 @@ void forward(const Weights& weights, const Step& step, const Pass& pass) {
   run_layers(weights.layers, 0, size_t(config.owners), pass);
   const OutputRows outputs = output_rows(step.outputs);
   if (outputs.count == 0) return;
-  const Pass rest = without_unwanted(outputs, pass);
+  const Pass rest = narrowed_to(outputs, pass);
   run_layers(weights.layers, size_t(config.owners), weights.layers.size(), rest);
   const View normed = step.hidden.empty() ? pass.act.normed.view : step.hidden;
   pass.ops.rms_norm({.x = pass.act.residual.view.slice(outputs.first, outputs.count),

@@ -17,7 +17,7 @@ void Qwen35::draft_once(const DraftStep& step, Cache& cache) {
   const int64_t rows = step.ids.shape[0];
   Pass pass{config_, ops_, cache, activations_, step.spans, rows, outputs};
   // Attention skips them, too, unless the backend records the step, with its own spans. In a coded
-  // cache a row reads those just before it uncoded: skipped, they are in the tail, which is a page.
+  // cache rows read those just before them uncoded, skipped ones in the tail, which holds a page.
   const bool tail_has_others = !cache.coded() || rows <= kPageLen;
   if (outputs.count > 0 && outputs.count < rows && tail_has_others && !ops_.records(rows)) {
     narrow(step.spans, outputs, output_spans_);
