@@ -30,7 +30,8 @@ void SpeculateFlags::add_drafter_to(Flags& flags) {
 }
 
 Status SpeculateFlags::check() const {
-  if (shortlist < 0) return error("--draft-shortlist must not be negative");
+  if (shortlist < 0 || shortlist == 1)
+    return error("--draft-shortlist is 0 for all tokens or a number from 2 on, not ", shortlist);
   if (speculate == "off" || speculate == "auto") return {};
   if (!is_number(speculate))
     return error("--speculate is off, auto or a number of drafts, not \"", speculate, "\"");

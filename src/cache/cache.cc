@@ -44,10 +44,6 @@ KvRecipe window_recipe(const KvRecipe& kv) {
   return kv.coded() ? KvRecipe{KvCodec::bf16, KvCodec::bf16} : kv;
 }
 
-uint64_t CacheCost::bytes(int64_t sequences, int64_t context) const {
-  return uint64_t(sequences) * (bytes_per_sequence + uint64_t(pages_for(context)) * bytes_per_page);
-}
-
 CacheCost cache_cost(std::span<const CacheSpec> specs, const CacheFormat& format) {
   CacheCost cost;
   for (const CacheSpec& spec : specs) {
@@ -188,20 +184,24 @@ void Cache::for_each_slot(SequenceId id, const Body& body) const {
   });
 }
 
-Result<SequenceId> Cache::open() {
+Result<SequenceId> Cache::take_slot() {
   for (size_t i = 0; i < sequences_.size(); ++i) {
     if (sequences_[i].open) continue;
     sequences_[i].open = true;
-    const SequenceId id{int32_t(i)};
-    clear(id);
-    return id;
+    return SequenceId{int32_t(i)};
   }
   return error("all ", sequences_.size(), " sequences of the cache are in use");
 }
 
+Result<SequenceId> Cache::open() {
+  SLIP_TRY(const SequenceId id, take_slot());
+  clear_state(id);
+  return id;
+}
+
 void Cache::close(SequenceId id) {
-  clear(id);
-  sequences_[size_t(id)].open = false;
+  forget_positions(at(id));
+  at(id).open = false;
 }
 
 void Cache::release_pages(Sequence& sequence, size_t kept) {
@@ -218,12 +218,19 @@ void Cache::trim(SequenceId id) {
   release_pages(sequence, size_t(pages_for(sequence.length)));
 }
 
-void Cache::clear(SequenceId id) {
-  Sequence& sequence = at(id);
+void Cache::forget_positions(Sequence& sequence) {
   release_pages(sequence, 0);
   std::vector<int32_t> pages = std::move(sequence.pages);  // keeps what it has reserved
   sequence = Sequence{.open = true, .pages = std::move(pages)};
-  // A record is written before it is read; state and convolution tail start from zero.
+}
+
+void Cache::clear(SequenceId id) {
+  forget_positions(at(id));
+  clear_state(id);
+}
+
+// A record is written before it is read; state and convolution tail start from zero.
+void Cache::clear_state(SequenceId id) {
   for (const Layer& layer : layers_) {
     for (const View& view : {layer.state, layer.conv_tail}) {
       if (view.empty()) continue;
@@ -235,7 +242,7 @@ void Cache::clear(SequenceId id) {
 
 Result<SequenceId> Cache::fork(SequenceId from, int64_t unsettled) {
   check(at(from).extension == 0, "fork() between extend() and commit()");
-  SLIP_TRY(const SequenceId to, open());
+  SLIP_TRY(const SequenceId to, take_slot());  // all of its state is copied
   const Sequence& source = at(from);
   Sequence& copy = at(to);
   // These pages will never change.
@@ -317,10 +324,6 @@ void Cache::commit(SequenceId id, int64_t rows) {
 }
 
 std::span<const int32_t> Cache::pages(SequenceId id) const { return sequences_[size_t(id)].pages; }
-
-int64_t Cache::free_sequences() const {
-  return std::ranges::count_if(sequences_, [](const Sequence& each) { return !each.open; });
-}
 
 bool Cache::coded() const {
   return std::ranges::any_of(layers_, [](const Layer& layer) { return layer.kv.recipe.coded(); });

@@ -33,8 +33,6 @@ KvRecipe window_recipe(const KvRecipe& kv);
 struct CacheCost {
   uint64_t bytes_per_page = 0;
   uint64_t bytes_per_sequence = 0;
-
-  uint64_t bytes(int64_t sequences, int64_t context) const;
 };
 CacheCost cache_cost(std::span<const CacheSpec> specs, const CacheFormat& format);
 
@@ -102,7 +100,6 @@ class Cache {
   int64_t pages() const { return int64_t(page_users_.size()); }
   int64_t free_pages() const { return int64_t(free_pages_.size()); }
   int64_t sequences() const { return int64_t(sequences_.size()); }
-  int64_t free_sequences() const;
 
  private:
   struct Sequence {
@@ -121,8 +118,12 @@ class Cache {
   Layer make_layer(const RecurrentSpec& state, const CacheSize& size);
   View make_view(DType dtype, const Shape& shape);
   Sequence& at(SequenceId id);
+  // A slot with no positions, whose state is whatever the last sequence left.
+  Result<SequenceId> take_slot();
+  void clear_state(SequenceId id);
   // All but the first `kept`.
   void release_pages(Sequence& sequence, size_t kept);
+  void forget_positions(Sequence& sequence);
   // Calls body(layer) for every layer that has something of its own.
   template <class Body>
   void for_each_owner(const Body& body) const;

@@ -68,16 +68,18 @@ std::optional<PrefixIndex::Found> PrefixIndex::find(const Text& text, int64_t li
   return std::nullopt;
 }
 
-bool PrefixIndex::contains(const Text& text) {
-  const auto entry = find_whole(text, hashes(text).back());
+bool PrefixIndex::use(const Text& text, uint64_t hash) {
+  const auto entry = find_whole(text, hash);
   if (entry == entries_.end()) return false;
   entries_.splice(entries_.begin(), entries_, entry);
   return true;
 }
 
+bool PrefixIndex::contains(const Text& text) { return use(text, hashes(text).back()); }
+
 bool PrefixIndex::add(const Text& text, SequenceId sequence) {
-  if (contains(text)) return false;
   const uint64_t hash = hashes(text).back();
+  if (use(text, hash)) return false;
   entries_.push_front({.hash = hash,
                        .salt = std::string(text.salt),
                        .tokens = {text.tokens.begin(), text.tokens.end()},

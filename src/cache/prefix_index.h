@@ -58,6 +58,8 @@ class PrefixIndex {
   // Of every beginning of the text, the empty one first.
   std::vector<uint64_t> hashes(const Text& text) const;
   Entries::iterator find_whole(const Text& text, uint64_t hash);
+  // Whether the text is remembered.
+  bool use(const Text& text, uint64_t hash);
   SequenceId erase(Entries::iterator entry);
 
   uint64_t key_;  // nobody outside can prepare texts whose hashes collide

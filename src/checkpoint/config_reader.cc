@@ -79,11 +79,6 @@ double ConfigReader::double_or(std::string_view key, double fallback) {
   return value ? as_double(key, *value).value_or(fallback) : fallback;
 }
 
-bool ConfigReader::require_bool(std::string_view key) {
-  const Json* value = require(key, "true or false");
-  return value && as_bool(key, *value).value_or(false);
-}
-
 bool ConfigReader::bool_or(std::string_view key, bool fallback) {
   const Json* value = take(key);
   return value ? as_bool(key, *value).value_or(fallback) : fallback;
@@ -115,11 +110,6 @@ std::vector<int64_t> ConfigReader::int_or_int_list(std::string_view key, int64_t
 
 std::vector<std::string> ConfigReader::require_string_list(std::string_view key) {
   const Json* value = require(key, "a list of strings");
-  return value ? as_string_list(key, *value) : std::vector<std::string>();
-}
-
-std::vector<std::string> ConfigReader::string_list_or_empty(std::string_view key) {
-  const Json* value = take(key);
   return value ? as_string_list(key, *value) : std::vector<std::string>();
 }
 

@@ -47,7 +47,6 @@ class ConfigReader {
   // Any finite number.
   double require_double(std::string_view key);
   double double_or(std::string_view key, double fallback);
-  bool require_bool(std::string_view key);
   bool bool_or(std::string_view key, bool fallback);
   std::string require_string(std::string_view key);
   std::string string_or(std::string_view key, std::string_view fallback);
@@ -57,7 +56,6 @@ class ConfigReader {
   std::vector<int64_t> int_or_int_list(std::string_view key, int64_t min = 0,
                                        int64_t max = kMaxInt);
   std::vector<std::string> require_string_list(std::string_view key);
-  std::vector<std::string> string_list_or_empty(std::string_view key);
 
   // Present and not null. Does not count as reading.
   bool has(std::string_view key) const;

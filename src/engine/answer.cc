@@ -37,7 +37,7 @@ bool Answer::is_stop(int32_t id) const {
 }
 
 Answer::Token Answer::next(const LogitRow& logits) {
-  check(!finish_, "a token behind the end of an answer");
+  check(!finish_, "a token after the end of an answer");
   const bool may_stop = tokens_ >= limits_.min_tokens;
   const TokenFilter filter{
       .constraint = constraint_ && !constraint_->free() ? constraint_ : nullptr,

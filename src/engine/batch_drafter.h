@@ -1,12 +1,12 @@
-// Drafts tokens with what a model has for it, for one or several sequences in one pass.
+// Drafts tokens with the drafter of a model, an MTP layer or a small model beside it, for one or
+// several sequences in one pass.
 //
 // Slot p of an MTP layer joins the hidden state of position p with the token at p + 1 and drafts
 // the token at p + 2. It has keys and values of its own, which must hold every slot of a text
 // before it can draft. Few outstanding slots are kept until a draft is wanted; many (a prompt) are
 // computed at once, or given up, with all later drafts of the sequence, when drafts do not pay
-// anyway. The last hidden state always waits for the token that follows it. What drafts without
-// keys of its own (ModelInfo) needs that state alone, and stays at the last position for all
-// rounds.
+// anyway. The last hidden state always waits for the token that follows it. A drafter without keys
+// of its own (ModelInfo) needs that state alone, and stays at the last position for all rounds.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ class BatchDrafter {
   // Positions at the end of the sequence whose slots are not computed yet.
   int64_t outstanding(SequenceId sequence) const;
 
-  // Drafts behind a token of each sequence: first behind `id`, which is the sequence's next one for
-  // certain, then behind the draft that came from question `before` of the last round. The cache
+  // Drafts after a token of each sequence: first after `id`, which is the sequence's next one for
+  // certain, then after the draft that came from question `before` of the last round. The cache
   // has room for all but the last draft.
   struct Question {
     SequenceId sequence;
@@ -54,7 +54,7 @@ class BatchDrafter {
   void first_round(std::span<const Question> questions) { first_rounds(questions, 1); }
   void next_round(std::span<const Question> questions);
 
-  // Several rounds at once, up to the engine's max_drafts(): each drafts behind the most likely
+  // Several rounds at once, up to the engine's max_drafts(): each drafts after the most likely
   // token of the one before, and nobody looks at that in between.
   void first_rounds(std::span<const Question> questions, int64_t rounds);
   // Whether that saves time: looking at a draft takes longer than making another.
@@ -92,18 +92,18 @@ class BatchDrafter {
   void put(std::span<const int32_t> ids);
   void end_span(SequenceId sequence, int64_t start);
   Span span_of(SequenceId sequence, int64_t start, int64_t first_row, int64_t rows);
-  // The slot that drafts behind the sequence's last draft.
+  // The slot that drafts after the sequence's last draft.
   int64_t next_slot(SequenceId sequence);
   // Outstanding slots of a sequence, all but the open one, join the pass.
   void add_outstanding(SequenceId sequence);
   // The last rows of the pass answer these.
   void run(std::span<const Question> questions = {}, int64_t rounds = 1);
-  // Passes behind the first: a row for each question, which takes what the pass before handed on.
+  // Passes after the first: a row for each question, which takes what the pass before handed on.
   void add_rounds(std::span<const Question> questions, int64_t rounds);
 
   Engine& engine_;
   Memory& memory_;
-  bool has_keys_;              // what drafts has keys of its own
+  bool has_keys_;              // the drafter has keys of its own
   std::vector<State> states_;  // by sequence
   Tensor kept_;                // [sequences, rows, hidden]: hidden states of outstanding slots
 
@@ -111,12 +111,12 @@ class BatchDrafter {
   std::vector<int32_t> ids_;
   std::vector<Span> spans_;
   std::vector<int64_t> outputs_;
-  std::vector<int64_t> every_row_;  // 0, 1, ...: the outputs of passes behind the first
+  std::vector<int64_t> every_row_;  // 0, 1, ...: the outputs of passes after the first
   std::vector<DraftStep> steps_;
   int64_t rows_ = 0;
   Tensor hidden_;         // [rows, hidden]
   Tensor step_ids_;       // i32 [rows]
-  Tensor passed_;         // [running sequences, hidden]: what drafts hand on to the next,
+  Tensor passed_;         // [running sequences, hidden]: what a draft hands on to the next,
   Tensor passed_ids_;     // i32 [running sequences]: and their most likely tokens
   Logits logits_;         // [running sequences, tokens that can be drafted]
   int64_t answered_ = 0;  // questions of the last round

@@ -36,7 +36,7 @@ bool BatchDrafting::take(Walk& walk, const Sampler::Proposal& proposal) {
   Job& job = *walk.job;
   job.chances.drafted(proposal.margin);
   if (!always_ && !worth_verifying(job.chances, *current_)) return false;
-  // Nothing comes behind a stop token, and what the grammar forbids will not be chosen.
+  // Nothing comes after a stop token, and what the grammar forbids will not be chosen.
   if (std::ranges::find(job.request.stop_ids, proposal.id) != job.request.stop_ids.end())
     return false;
   if (walk.ahead) {
@@ -101,23 +101,26 @@ void BatchDrafting::limit_walks(int64_t rows) {
 
 void BatchDrafting::draft_at_once(int64_t rows) {
   limit_walks(rows);
-  // As many for all as pay for one of them, if there is room.
-  int64_t rounds = 0, room = most_;
-  questions_.clear();
-  for (const Walk& walk : walks_) {
-    const Job& job = *walk.job;
-    room = std::min(room, walk.limit);
-    rounds = std::max(rounds, always_ ? most_ : drafts_that_pay(job.chances, *current_, most_));
-    questions_.push_back({.sequence = *job.sequence, .id = job.tokens.back()});
-  }
-  rounds = std::min(rounds, room);
+  if (walks_.empty()) return;
+  // As many for all as pay for one of them, if all of them can be verified.
+  int64_t rounds = 0;
+  for (const Walk& walk : walks_)
+    rounds = std::max(
+        rounds, always_ ? walk.limit : drafts_that_pay(walk.job->chances, *current_, walk.limit));
+  rounds = std::min(rounds, std::max<int64_t>(1, rows / int64_t(walks_.size())));
   if (rounds == 0) return;
+  // After its limit a sequence has no slots. Who is that near to an end does without drafts, or
+  // all others would have no more than it may.
+  std::erase_if(walks_, [&](const Walk& walk) { return walk.limit < rounds; });
+  questions_.clear();
+  for (const Walk& walk : walks_)
+    questions_.push_back({.sequence = *walk.job->sequence, .id = walk.job->tokens.back()});
   drafter_.first_rounds(questions_, rounds);
   for (size_t i = 0; i < walks_.size(); ++i) {
     Job& job = *walks_[i].job;
     outcome_.made += rounds;
     job.summary.drafts.made += rounds;
-    for (int64_t round = 0; round < rounds && rows > 0; ++round, --rows) {
+    for (int64_t round = 0; round < rounds; ++round) {
       const std::optional<Sampler::Proposal> proposal =
           job.answer->sampler().propose(drafter_.peak(round, int64_t(i)));
       if (!proposal || !take(walks_[i], *proposal)) break;

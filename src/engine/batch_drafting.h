@@ -44,7 +44,7 @@ class BatchDrafting {
   void keep_curious(size_t jobs, Beside beside);
   // As many as a pass, and a step with so many rows to spare, can take.
   void limit_walks(int64_t rows);
-  // Drafts for all walks, `rows` in all, each behind what was most likely before it or one by one.
+  // Drafts for all walks, `rows` in all, each after what was most likely before it, or one by one.
   void draft_at_once(int64_t rows);
   void draft_in_rounds(int64_t rows);
   // Takes the drafter's answer; false when the job has enough.

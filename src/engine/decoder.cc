@@ -26,18 +26,18 @@ Status Decoder::advance(int32_t id, int64_t wanted) {
     ++row_;
     return {};
   }
-  settle(DraftCounts::Behind::chosen);
+  settle(DraftCounts::After::chosen);
   return run_step(id, wanted);
 }
 
-void Decoder::finish() { settle(DraftCounts::Behind::not_asked); }
+void Decoder::finish() { settle(DraftCounts::After::not_asked); }
 
-void Decoder::settle(DraftCounts::Behind behind) {
+void Decoder::settle(DraftCounts::After after) {
   if (row_ < 0) return;
   session_.accept(row_ + 1);
   outcome_.right = row_;
-  counts_.add_step(outcome_.verified, row_, behind);
-  if (length_ && behind == DraftCounts::Behind::chosen) length_->end_step(outcome_);
+  counts_.add_step(outcome_.verified, row_, after);
+  if (length_ && after == DraftCounts::After::chosen) length_->end_step(outcome_);
   row_ = -1;
 }
 
@@ -55,8 +55,6 @@ Status Decoder::run_step(int32_t id, int64_t wanted) {
   outcome_.verified = int64_t(step_.size()) - 1;
   row_ = 0;
   counts_.made += outcome_.made;
-  counts_.draft_seconds += outcome_.draft_seconds;
-  counts_.verify_seconds += outcome_.verify_seconds;
   return {};
 }
 

@@ -39,7 +39,7 @@ class Decoder {
   // A draft joins the step, if it is worth it.
   bool take(const Sampler::Proposal& proposal);
   // The step is over: what was chosen stays, the rest never happened.
-  void settle(DraftCounts::Behind behind);
+  void settle(DraftCounts::After after);
 
   Session& session_;
   Sampler& sampler_;

@@ -8,19 +8,18 @@ namespace slip {
 
 struct DraftCounts {
   int64_t steps = 0;                  // passes of the model
-  int64_t made = 0;                   // passes of what drafts
+  int64_t made = 0;                   // passes of the drafter
   int64_t drafted = 0, accepted = 0;  // tokens that were verified, and were right
-  // Per place in the draft: place 0 is the first. Drafts behind a wrong one are not judged.
+  // Per place in the draft: place 0 is the first. Drafts after a wrong one are not judged.
   std::vector<int64_t> judged_at, accepted_at;
-  double draft_seconds = 0, verify_seconds = 0;
 
   DraftCounts() = default;
   explicit DraftCounts(int64_t places) : judged_at(size_t(places)), accepted_at(size_t(places)) {}
 
-  // The token behind the drafts that were right: chosen otherwise than drafted, or not asked for
+  // The token after the drafts that were right: chosen otherwise than drafted, or not asked for
   // because the answer ended there. Only the former says that a draft was wrong.
-  enum class Behind : uint8_t { chosen, not_asked };
-  void add_step(int64_t verified, int64_t right, Behind behind) {
+  enum class After : uint8_t { chosen, not_asked };
+  void add_step(int64_t verified, int64_t right, After after) {
     ++steps;
     drafted += verified;
     accepted += right;
@@ -28,7 +27,7 @@ struct DraftCounts {
       ++judged_at[i];
       ++accepted_at[i];
     }
-    if (behind == Behind::chosen && right < verified) ++judged_at[size_t(right)];
+    if (after == After::chosen && right < verified) ++judged_at[size_t(right)];
   }
 };
 

@@ -18,8 +18,8 @@
 
 namespace slip {
 
-// Drafts that can be of use behind a token that is certain: the last of the `wanted` tokens to come
-// needs no logits behind it, and the context has room for `room` more.
+// Drafts that can be of use after a token that is certain: the last of the `wanted` tokens to come
+// needs no logits after it, and the context has room for `room` more.
 inline int64_t useful_drafts(int64_t wanted, int64_t room) { return std::min(wanted - 1, room); }
 
 // A mean in which old samples fade.
@@ -90,8 +90,8 @@ class DraftCosts {
   // Drafts of this step would be made to learn what they cost, not because they pay.
   bool curious() const;
 
-  // What drafting and verifying one more token, or only the latter, takes, in tokens that the same
-  // time would yield otherwise.
+  // The price of one more draft, in tokens: those that would be generated in the time it takes to
+  // make and verify it, or only to verify it.
   double of_drafting() const;
   double of_verifying() const;
 
@@ -141,9 +141,9 @@ class DraftLength {
 
   int64_t most() const { return most_; }
 
-  // Before each step; then drafts_that_pay(), if all are made at once, or wants_another() before
-  // each draft, and drafted() after it with how far its logit is above the next best. When
-  // drafted() says no, that draft is not worth verifying.
+  // A step calls begin_step(), then drafts_that_pay() once or wants_another() before each draft,
+  // and drafted() after each one, with the distance of its logit from the next best. False from
+  // drafted(): this draft is not worth verifying.
   void begin_step() { chances_.begin_step(); }
   int64_t drafts_that_pay(int64_t most) const;
   bool wants_another() const;

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <new>
 
 #include "engine/batch_drafter.h"
 #include "engine/sampling.h"
@@ -99,16 +100,28 @@ Result<std::unique_ptr<Engine>> Engine::load(const ModelSource& source,
   const EngineOptions options = settle(source, requested, ops);
   std::unique_ptr<Engine> engine(new Engine);
   SLIP_TRY(engine->plan_, plan_settled(source, options, ops));
-  SLIP_TRY(engine->model_,
-           source.load(model_options(options, engine->plan_.context), ops, pool, progress));
-  engine->cache_ =
-      std::make_unique<Cache>(engine->model_->cache_specs(), engine->plan_.cache_format,
-                              engine->plan_.cache_size(), ops.memory());
-  const ModelInfo& info = engine->model_->info();
-  engine->max_drafts_ = drafts(info, options) ? options.max_drafts : 0;
-  engine->ops_ = &ops;
-  engine->step_buffers_ = make_step_buffers(info, options, engine->sequences(), ops);
+  const uint64_t free = ops.memory().free_bytes();
+  try {
+    SLIP_TRY_STATUS(engine->take_memory(source, options, ops, pool, progress));
+  } catch (const std::bad_alloc&) {  // a budget may exceed what there is, and others take theirs
+    return error("the memory ran out while the model was loaded: ",
+                 describe_bytes(engine->plan_.total()), " were to be taken, ", describe_bytes(free),
+                 " were free; allow less, or end what else takes memory")
+        .about("memory budget");
+  }
   return engine;
+}
+
+Status Engine::take_memory(const ModelSource& source, const EngineOptions& options, Ops& ops,
+                           ThreadPool& pool, const LoadProgress& progress) {
+  SLIP_TRY(model_, source.load(model_options(options, plan_.context), ops, pool, progress));
+  cache_ = std::make_unique<Cache>(model_->cache_specs(), plan_.cache_format, plan_.cache_size(),
+                                   ops.memory());
+  const ModelInfo& info = model_->info();
+  max_drafts_ = drafts(info, options) ? options.max_drafts : 0;
+  ops_ = &ops;
+  step_buffers_ = make_step_buffers(info, options, sequences(), ops);
+  return {};
 }
 
 }  // namespace slip

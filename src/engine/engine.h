@@ -62,6 +62,10 @@ class Engine {
  private:
   Engine() = default;
 
+  // What was planned. Throws std::bad_alloc when there is less.
+  Status take_memory(const ModelSource& source, const EngineOptions& options, Ops& ops,
+                     ThreadPool& pool, const LoadProgress& progress);
+
   MemoryPlan plan_;
   int64_t max_drafts_ = 0;
   Ops* ops_ = nullptr;

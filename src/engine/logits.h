@@ -1,7 +1,7 @@
-// Logits that the backend writes and the host chooses from. Most choices need only the peak of a
-// row, or its best few, which the backend finds itself: twelve bytes or a kilobyte instead of a
-// megabyte have to come from a GPU. From the caches of other processors, too: on the host the peak
-// alone is worth that, candidates are found by whoever wants them.
+// Logits that the backend writes and the host chooses from. Most choices need only a row's peak, or
+// its best few candidates. The backend finds them: then twelve bytes, or a kilobyte, come from a
+// GPU instead of a megabyte. A backend on the host finds the peak alone, which saves fetching the
+// row from the caches of other cores; candidates are left to whoever wants them.
 #pragma once
 
 #include <optional>

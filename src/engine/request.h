@@ -17,7 +17,7 @@ enum class RequestId : uint64_t {};
 
 struct Request {
   std::vector<int32_t> prompt;
-  // Places in the prompt behind which another prompt may go on differently: ends of messages. What
+  // Places in the prompt after which another prompt may go on differently: ends of messages. What
   // was computed up to there is kept if memory allows.
   std::vector<int64_t> message_ends;
   SamplingOptions sampling;

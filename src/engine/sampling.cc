@@ -137,7 +137,7 @@ std::span<const Candidate> Sampler::best_found(const LogitRow& logits, const Tok
   if (wanted == 0 || wanted > best_.size() || !only_lowers()) return {};
   const std::optional<Candidates> found = logits.candidates();
   if (!found) return {};
-  // All other tokens come behind the last one that was found, and can only fall: what is not behind
+  // All other tokens come after the last one that was found, and can only fall: what is not after
   // it is certain. What is out of reach is left to those who see the whole row.
   size_t certain = 0;
   for (Candidate candidate : *found) {

@@ -66,7 +66,8 @@ class Sampler {
   Proposal propose(std::span<float> logits, int64_t ahead);
   Proposal propose(const LogitRow& logits, int64_t ahead);
 
-  // Whether the peak of a row is usually all it takes; and then what it decides, if it does.
+  // Whether the peak of a row usually decides what next() would choose. If this one does, what it
+  // proposes.
   bool goes_by_peaks() const;
   std::optional<Proposal> propose(const Peak& peak) const;
 
@@ -92,7 +93,7 @@ class Sampler {
 
   int32_t remember(int32_t id);
   int32_t choose(std::span<const float> logits, int64_t index);
-  // From the best, as many as choices().
+  // From the choices() largest, which `best` holds.
   int32_t choose(std::span<const Candidate> best, int64_t index);
   void keep_top_k(std::span<const float> logits);
   int32_t draw(int64_t index);  // from candidates_

@@ -188,10 +188,6 @@ ServiceStats Scheduler::stats() const {
   ServiceStats stats = counts_;
   stats.running = int64_t(running_.size());
   stats.waiting = int64_t(waiting_.size());
-  const SequencePool::Pages pages = pool_.pages();
-  stats.pages = pages.all;
-  stats.free_pages = pages.free;
-  stats.remembered_pages = pages.remembered;
   stats.sequences = engine_.sequences();
   stats.free_sequences = engine_.sequences() - pool_.running();
   return stats;

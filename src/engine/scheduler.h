@@ -15,6 +15,7 @@
 #include "engine/batch_drafting.h"
 #include "engine/chunk_budget.h"
 #include "engine/sequence_pool.h"
+#include "engine/service_options.h"
 #include "engine/service_stats.h"
 #include "engine/step_batch.h"
 
@@ -31,18 +32,20 @@ class Scheduler {
   void cancel(RequestId id);
   // Ends all of them.
   void end_all();
-  // A step was interrupted: ends those that took part in it.
+  // A step was interrupted: ends all that run, whether they took part in it or not.
   void fail_running(const Error& failure);
 
   bool idle() const { return running_.empty() && waiting_.empty(); }
   void step();
 
+  // All but pages, which take longer to count.
   ServiceStats stats() const;
+  SequencePool::Pages pages() const { return pool_.pages(); }
 
  private:
   using Jobs = std::vector<std::unique_ptr<Job>>;
 
-  // Rows of one job in a pass: tokens that are certain, drafts behind them, and of how many rows
+  // Rows of one job in a pass: tokens that are certain, drafts after them, and of how many rows
   // the logits are wanted.
   struct Part {
     Job* job;

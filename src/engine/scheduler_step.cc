@@ -85,7 +85,7 @@ std::span<const Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
   prompting.clear();
   for (const auto& job : running_)
     if (!job->decodes()) prompting.push_back(job.get());
-  // Whose turn is longest ago comes first. Newcomers line up behind the others, or a stream of them
+  // Whose turn is longest ago comes first. Newcomers line up after the others, or a stream of them
   // would keep a long prompt waiting forever.
   std::ranges::sort(prompting, {}, &Job::turn);
 
@@ -195,10 +195,10 @@ int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
 }
 
 void Scheduler::count_drafts(Job& job, int64_t right) {
-  using Behind = DraftCounts::Behind;
+  using After = DraftCounts::After;
   const auto verified = int64_t(job.drafts.size());
   job.summary.drafts.add_step(verified, right,
-                              job.answer->finish() ? Behind::not_asked : Behind::chosen);
+                              job.answer->finish() ? After::not_asked : After::chosen);
   counts_.draft_tokens += verified;
   counts_.accepted_tokens += right;
   if (verified > 0) ++counts_.drafts;

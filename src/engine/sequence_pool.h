@@ -12,8 +12,8 @@ namespace slip {
 
 class SequencePool {
  public:
-  // At most `most_running` may run at once. The drafter, if there is one, has a memory of its own
-  // for each sequence, which goes the same ways.
+  // At most `most_running` may run at once. `drafter` may be null; what it keeps for a sequence is
+  // copied and cleared with it.
   SequencePool(Cache& cache, int64_t most_running, BatchDrafter* drafter);
   ~SequencePool();
   SequencePool(const SequencePool&) = delete;

@@ -12,6 +12,12 @@
 #include "engine/scheduler.h"
 
 namespace slip {
+namespace {
+
+// Those of all running sequences are counted one by one, which is not done after every step.
+constexpr double kPagesSeconds = 0.1;
+
+}  // namespace
 
 // The thread, and what others leave for it: requests and cancellations, taken between two steps.
 class Service::Loop {
@@ -37,6 +43,8 @@ class Service::Loop {
 
   Scheduler scheduler_;
   const int64_t context_, vocabulary_, segment_, capacity_;
+  SequencePool::Pages pages_{};
+  Stopwatch pages_counted_;
 
   mutable std::mutex mutex_;
   std::condition_variable work_;  // something was left, or the service ends
@@ -58,9 +66,10 @@ Service::Loop::Loop(Engine& engine, const Tokenizer& tokenizer, const ServiceOpt
       context_(engine.context()),
       vocabulary_(engine.model().info().vocabulary),
       segment_(Scheduler::segment_of(engine)),
-      capacity_(options.max_queue + engine.sequences()),
-      stats_(scheduler_.stats()),
-      thread_([this] { run(); }) {}
+      capacity_(options.max_queue + engine.sequences()) {
+  publish();
+  thread_ = std::thread([this] { run(); });
+}
 
 Service::Loop::~Loop() {
   {
@@ -150,6 +159,13 @@ bool Service::Loop::take_work() {
 
 void Service::Loop::publish() {
   ServiceStats stats = scheduler_.stats();
+  if (scheduler_.idle() || pages_counted_.seconds() >= kPagesSeconds) {
+    pages_ = scheduler_.pages();
+    pages_counted_ = {};
+  }
+  stats.pages = pages_.all;
+  stats.free_pages = pages_.free;
+  stats.remembered_pages = pages_.remembered;
   const std::lock_guard lock(mutex_);
   open_requests_ = stats.running + stats.waiting + int64_t(submitted_.size());
   stats_ = std::move(stats);

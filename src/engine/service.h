@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "engine/request.h"
+#include "engine/service_options.h"
 #include "engine/service_stats.h"
 
 namespace slip {

@@ -70,7 +70,7 @@ Status Session::feed_each(std::span<const int32_t> ids, const EachRow& each) {
     SLIP_TRY_STATUS(step(part, rows, Cache::Rows::certain));
     keep(rows);
     for (int64_t row = 0; row < rows; ++row)
-      each(position + row, logits(row), batch_.hidden_row(0, row));
+      each(position + row, choice(row).values(), batch_.hidden_row(0, row));
   }
   return {};
 }
@@ -96,7 +96,7 @@ void Session::accept(int64_t count) {
 
 std::optional<LogitRow> Session::draft(std::span<const int32_t> ids) {
   check(can_draft(), "a draft in an engine that does not draft");
-  // The first draft is made at the last position of the session, the next one behind it.
+  // The first draft is made at the last position of the session, the next one after it.
   const auto positions = int64_t(tokens_.size() + ids.size()) - 1;
   if (!engine_.cache().reserve(sequence_, positions).ok()) return std::nullopt;
   catch_up();
@@ -113,7 +113,7 @@ std::span<const Peak> Session::draft_at_once(int32_t id, int64_t count) {
   check(can_draft(), "drafts in an engine that does not draft");
   drafted_.clear();
   const auto positions = int64_t(tokens_.size()) + count - 1;
-  if (count == 0 || !engine_.cache().reserve(sequence_, positions).ok()) return {};
+  if (count <= 0 || !engine_.cache().reserve(sequence_, positions).ok()) return {};
   catch_up();
   const BatchDrafter::Question question{.sequence = sequence_, .id = id};
   drafter_->first_rounds({&question, 1}, count);

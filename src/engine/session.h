@@ -48,15 +48,14 @@ class Session {
   LogitRow choice() { return choice(batch_.outputs() - 1); }
   LogitRow choice(int64_t row) { return batch_.logits(0, row); }
   std::span<float> logits() { return choice().values(); }
-  std::span<float> logits(int64_t row) { return choice(row).values(); }
 
   // Whether the engine drafts.
   bool can_draft() const { return drafter_.has_value(); }
-  // Drafts the token behind `ids`: its logits over the vocabulary. The first of `ids` is what the
+  // Drafts the token after `ids`: its logits over the vocabulary. The first of `ids` is what the
   // session will be given next for certain, the others were drafted before, one after the other.
   // Nothing when the cache has no room.
   std::optional<LogitRow> draft(std::span<const int32_t> ids);
-  // Drafts so many tokens behind `id`, which it will be given next for certain, each behind the
+  // Drafts so many tokens after `id`, which it will be given next for certain, each after the
   // most likely one before it. None when the cache has no room. Whether that is faster than one by
   // one depends on the backend.
   std::span<const Peak> draft_at_once(int32_t id, int64_t count);
@@ -64,7 +63,7 @@ class Session {
 
   void clear();
 
-  // Where its memory lies, for passes of what drafts.
+  // Where its memory lies, for passes of the drafter.
   int32_t state_slot() const { return Cache::state_slot(sequence_); }
   std::span<const int32_t> pages() const { return engine_.cache().pages(sequence_); }
 
@@ -74,12 +73,12 @@ class Session {
  private:
   // One step over at most max_rows ids, with logits for the last `outputs` rows.
   Status step(std::span<const int32_t> ids, int64_t outputs, Cache::Rows kind);
-  // Until what the last step found is there: whoever looks at the clock then sees its time.
+  // Returns when the last step is done, so that a caller's clock includes it.
   void wait();
   // Makes the first rows of the last step part of the session.
   void keep(int64_t rows);
-  // Shows them to what drafts: as late as possible, for it may take a pass, and nobody should wait
-  // for the first token of an answer because of drafts behind it.
+  // Shows them to the drafter: as late as possible, for it may take a pass, and nobody should wait
+  // for the first token of an answer because of drafts after it.
   void catch_up();
   // Whether `ids` may follow `before` tokens.
   Status check_ids(std::span<const int32_t> ids, int64_t before) const;

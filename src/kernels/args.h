@@ -133,7 +133,7 @@ struct GatedMlpArgs {
   View scratch;  // [2, rows, width] or larger
   View out;      // [rows, hidden]
   Activation activation = Activation::silu;
-  bool add = true;
+  bool add = false;
 };
 
 // Softmax over all experts, the top_k largest (lowest index first among equals), renormalised, then
@@ -158,7 +158,7 @@ struct ExpertsArgs {
   View scratch;                       // f32, experts_scratch_values() or more
   View out;                           // [rows, hidden]
   Activation activation = Activation::silu;
-  bool add = true;
+  bool add = false;
 };
 
 // Experts by their logits: ids and weights of `experts` are written, then read.

@@ -39,7 +39,7 @@ Result<std::vector<int32_t>> read_ranking(const fs::path& path, int64_t vocabula
 }
 
 // The ids in the list "added_tokens". The walk ends with that list: the vocabulary and the merges,
-// megabytes which only the tokenizer needs, come behind it.
+// megabytes which only the tokenizer needs, come after it.
 class AddedTokenIds : public JsonVisitor {
  public:
   explicit AddedTokenIds(int64_t vocabulary) : vocabulary_(vocabulary) {}
@@ -96,12 +96,16 @@ std::vector<int32_t> added_tokens(const fs::path& folder, int64_t vocabulary) {
 
 Result<std::vector<int32_t>> choose_draft_tokens(const fs::path& folder, int64_t vocabulary,
                                                  int64_t count) {
+  check(count >= kFewestDraftTokens, "a shortlist of ", count);
   if (count >= vocabulary) return std::vector<int32_t>{};
   const fs::path ranking = folder / "draft_tokens.json";
   std::error_code absent;
   if (fs::exists(ranking, absent)) {
     SLIP_TRY(std::vector<int32_t> ids, read_ranking(ranking, vocabulary));
     ids.resize(std::min(ids.size(), size_t(count)));
+    if (int64_t(ids.size()) < kFewestDraftTokens)
+      return error(ranking.string(), ": expected at least ", kFewestDraftTokens,
+                   " token ids for drafts to choose between, found ", ids.size());
     std::ranges::sort(ids);
     return ids;
   }

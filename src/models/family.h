@@ -14,7 +14,7 @@ namespace slip {
 struct ModelOptions {
   int64_t max_rows = 512;     // of one step
   int64_t context = 4096;     // positions of one sequence
-  bool with_drafter = false;  // load what drafts, if there is something
+  bool with_drafter = false;  // load the drafter, if there is one
   WeightChoices weights{};
 };
 

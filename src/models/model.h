@@ -21,8 +21,8 @@ struct ModelInfo {
   int64_t max_context = 0;  // positions the model was made for
   int64_t experts = 0;      // of a layer, and how many a token meets; 0: none
   int64_t experts_per_token = 0;
-  bool can_draft = false;  // what drafts was found and loaded: an MTP layer, or a drafter
-  // What drafts has keys and values of its own, and must be shown every position. Otherwise it
+  bool can_draft = false;  // a drafter was found and loaded: an MTP layer, or a model beside it
+  // The drafter has keys and values of its own, and must be shown every position. Otherwise it
   // reads the model's: then it needs the last hidden state alone, and all drafts of a round are
   // made at the last position.
   bool drafter_has_keys = true;
@@ -36,12 +36,12 @@ struct Step {
   std::span<const int64_t> outputs;   // rows whose logits are wanted, one after the other
   View logits;                        // [outputs, vocabulary]
   // [rows, hidden] after the final norm; may be empty. Rows without logits may be left out, unless
-  // what drafts must be shown every position.
+  // the drafter must be shown every position.
   View hidden;
   View peaks{};  // i32 [outputs, 3]: the Peak of each row; may be empty
 };
 
-// One pass of what drafts: slot p joins the final-normed hidden state of position p with token
+// One pass of the drafter: slot p joins the final-normed hidden state of position p with token
 // p + 1 and drafts token p + 2. It may write what the next one reads over what it reads itself.
 struct DraftStep {
   View ids;                     // i32 [rows], the tokens that follow
@@ -70,7 +70,7 @@ class Model {
   virtual const std::vector<CacheSpec>& cache_specs() const = 0;
   virtual const std::vector<PlacedWeight>& placed_weights() const = 0;
 
-  // A step of `rows` tokens of one sequence with `context` positions behind it, logits for each:
+  // A step of `rows` tokens of one sequence with `context` positions before it, logits for each:
   // decoding with one row, verifying drafts with several. Weights that are made at load count as
   // they are kept.
   virtual StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const = 0;

@@ -6,21 +6,14 @@
 #include <cstring>
 #include <fstream>
 #include <new>
-#include <optional>
 #include <string>
+
+#include "tensor/container_memory.h"
 
 namespace slip {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
-
-// What a container's limit leaves; nothing outside one.
-std::optional<uint64_t> available_in_cgroup() {
-  std::ifstream limit_file("/sys/fs/cgroup/memory.max"), used_file("/sys/fs/cgroup/memory.current");
-  uint64_t limit = 0, used = 0;
-  if (!(limit_file >> limit) || !(used_file >> used)) return std::nullopt;  // absent, or "max"
-  return limit > used ? limit - used : 0;
-}
 
 uint64_t available_on_machine() {
   std::ifstream info("/proc/meminfo");
@@ -56,7 +49,7 @@ class HostMemory final : public Memory {
   bool on_host() const override { return true; }
   uint64_t free_bytes() const override {
     const uint64_t machine = available_on_machine();
-    return std::min(machine, available_in_cgroup().value_or(machine));
+    return std::min(machine, free_in_container().value_or(machine));
   }
 };
 

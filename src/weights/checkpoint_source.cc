@@ -7,6 +7,7 @@
 #include "quant/fp8_block.h"
 #include "quant/gptq.h"
 #include "quant/number_formats.h"
+#include "weights/finite.h"
 
 namespace slip {
 namespace {
@@ -121,6 +122,12 @@ const StoredTensor* CheckpointSource::use(const std::string& name) {
   return tensor;
 }
 
+void CheckpointSource::count_expert(const StoredTensor& tensor, int64_t expert) {
+  const std::lock_guard lock(mutex_);
+  int64_t& experts = experts_used_[tensor.name];
+  experts = std::max(experts, expert + 1);
+}
+
 Result<CheckpointSource::PlainMatrix> CheckpointSource::find_plain(const std::string& module,
                                                                    int64_t out, int64_t in) {
   if (const StoredTensor* tensor = use(module + ".weight")) {
@@ -135,6 +142,7 @@ Result<CheckpointSource::PlainMatrix> CheckpointSource::find_plain(const std::st
         return wrong_shape(*tensor,
                            {std::max(fused->expert + 1, shape.empty() ? 0 : shape[0]), rows, in});
       if (!is_float(tensor->type)) return wrong_type(*tensor, "BF16, F16 or F32");
+      count_expert(*tensor, fused->expert);
       const int64_t first_row = fused->expert * rows + (fused->second_half ? out : 0);
       return PlainMatrix{tensor, size_t(first_row * in) * size_t(bytes_per_value(tensor->type))};
     }
@@ -223,6 +231,7 @@ Status CheckpointSource::read_rows(const MatrixRows& rows, const Weight& plain) 
   SLIP_TRY(const PlainMatrix matrix, find_plain(rows.module, rows.whole.out, rows.whole.in));
   const size_t before = plain.values.bytes() / size_t(plain.info.out) * size_t(rows.first);
   const auto data = matrix.tensor->data.subspan(matrix.offset + before, plain.values.bytes());
+  const size_t width = bytes_per_value(plain.values.dtype);
   constexpr size_t kPiece = size_t{8} << 20;
   DiskRoom room;
   for (size_t at = 0; at < data.size(); at += kPiece) {
@@ -230,6 +239,14 @@ Status CheckpointSource::read_rows(const MatrixRows& rows, const Weight& plain) 
     const auto bytes = matrix.tensor->file->fetch(piece, room);
     std::memcpy(plain.values.data + at, bytes.data(), bytes.size());
     drop_pages(*matrix.tensor, piece);
+    const int64_t first = int64_t(at / width), count = int64_t(bytes.size() / width);
+    const View copied{plain.values.data + at, plain.values.dtype, {count}};
+    if (const std::optional<int64_t> bad = first_not_finite(copied))
+      return error(matrix.tensor->path().string(), ": tensor ", matrix.tensor->name, ": ",
+                   rows.module, " is ",
+                   widen(matrix.tensor->type, plain.values.data, size_t(first + *bad)),
+                   " at output row ", rows.first + (first + *bad) / plain.info.in, ", input ",
+                   (first + *bad) % plain.info.in, ", expected a finite number");
   }
   return {};
 }
@@ -243,7 +260,9 @@ std::span<const std::byte> CheckpointSource::mapped(const std::string& module,
                                                     const WeightInfo& info) {
   const Result<PlainMatrix> matrix = find_plain(module, info.out, info.in);
   if (!matrix.ok()) return {};
-  return matrix.value().tensor->data.subspan(matrix.value().offset, plain_value_bytes(info));
+  const StoredTensor& tensor = *matrix.value().tensor;
+  return tensor.data.subspan(matrix.value().offset,
+                             size_t(info.out * info.in * bytes_per_value(tensor.type)));
 }
 
 Status CheckpointSource::read_int4(const std::string& module, const Weight& plain) {
@@ -322,6 +341,11 @@ Status CheckpointSource::check_all_used() {
     for (const std::string& prefix : ignored_prefixes_) ignored |= tensor.name.starts_with(prefix);
     if (!ignored) extra.push_back(tensor.name);
   }
+  for (const auto& [name, experts] : experts_used_)
+    if (const StoredTensor& tensor = *checkpoint_.find(name); tensor.shape[0] != experts)
+      return error(tensor.path().string(), ": tensor ", name, " has ", tensor.shape[0],
+                   " experts, this model uses ", experts,
+                   "; config.json and the files do not belong together");
   if (extra.empty()) return {};
   std::string names;
   for (size_t i = 0; i < extra.size() && i < 5; ++i) names += (i ? ", " : "") + extra[i];

@@ -7,6 +7,7 @@
 //   X.experts.N.gate_proj                 also as row range N of a fused X.experts.gate_up_proj
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -48,13 +49,15 @@ class CheckpointSource : public WeightSource {
   Status read_int4(const std::string& module, const Weight& plain);
   Status read_fp8(const std::string& module, const Weight& plain);
   const StoredTensor* use(const std::string& name);
+  void count_expert(const StoredTensor& tensor, int64_t expert);
   void drop_pages(const StoredTensor& tensor, std::span<const std::byte> part) const;
 
   const Checkpoint& checkpoint_;
   MappedFile::PageCache page_cache_ = MappedFile::PageCache::keep;
   std::vector<std::string> ignored_prefixes_;
-  std::mutex mutex_;  // guards used_
+  std::mutex mutex_;  // guards what follows
   std::set<std::string, std::less<>> used_;
+  std::map<std::string, int64_t> experts_used_;  // by fused tensor, from the first on
 };
 
 }  // namespace slip

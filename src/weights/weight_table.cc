@@ -20,10 +20,6 @@ size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 
 }  // namespace
 
-void WeightTable::add_linear(const std::string& module, int64_t out, int64_t in, Weight* into) {
-  add_linear({.name = module, .module = module, .out = out, .in = in, .recoding = {}}, into);
-}
-
 void WeightTable::add_linear(MadeLinear linear, Weight* into) {
   linears_.push_back({.made = std::move(linear), .into = into});
 }

@@ -26,7 +26,7 @@ struct PlacedWeight {
   bool drafts = false;  // no step reads it, only drafts do
 };
 
-// A matrix for linear layers that is not simply what the source holds.
+// A matrix for linear layers, and what is made of it at load.
 struct MadeLinear {
   std::string name;    // in placed()
   std::string module;  // of the source
@@ -36,8 +36,7 @@ struct MadeLinear {
 
 class WeightTable {
  public:
-  // A matrix [out, in] for linear layers. `into` must outlive load().
-  void add_linear(const std::string& module, int64_t out, int64_t in, Weight* into);
+  // `into` must outlive load().
   void add_linear(MadeLinear linear, Weight* into);
 
   // A small f32 tensor; `map` is applied to every value (norms are stored minus one, say).
@@ -53,8 +52,8 @@ class WeightTable {
   // Tensors of entries that the source does not have, one for each entry.
   std::vector<std::string> missing(const WeightSource& source) const;
 
-  // Finds every entry and its format, and nothing that is none; the bytes all of them will take, or
-  // what is wrong.
+  // Looks up the format of every entry, and checks that the source has no others. Returns the bytes
+  // that all of them will take, or what is wrong.
   Result<uint64_t> plan(WeightSource& source, const Ops& ops);
 
   // Plans first, so that a bad checkpoint fails before gigabytes were read.

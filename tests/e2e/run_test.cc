@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "base/files.h"
 #include "tests/e2e/process.h"
 
@@ -15,6 +17,14 @@ const std::string kMinnow = SLIP_SOURCE_DIR "/models/minnow";
 
 std::string text_of(const JsonObject& object, const char* key) {
   return std::string(object.at(key).as_string());
+}
+
+void link_minnow(const TemporaryFolder& folder,
+                 const std::function<bool(const std::string&)>& wanted) {
+  for (const auto& entry : std::filesystem::directory_iterator(kMinnow)) {
+    const std::string name = entry.path().filename().string();
+    if (wanted(name)) std::filesystem::create_symlink(entry.path(), folder.path() / name);
+  }
 }
 
 TEST(Run, OneAnswerWithoutThoughtsOnAPipe) {
@@ -52,11 +62,9 @@ TEST(Run, PrintsTheContractsObject) {
 
 TEST(Run, ContinuesIdsWithoutTokenizerOrTemplate) {
   const TemporaryFolder folder;
-  for (const auto& entry : std::filesystem::directory_iterator(kMinnow)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with("tokenizer") && !name.starts_with("chat_template"))
-      std::filesystem::create_symlink(entry.path(), folder.path() / name);
-  }
+  link_minnow(folder, [](const std::string& name) {
+    return !name.starts_with("tokenizer") && !name.starts_with("chat_template");
+  });
   const std::string ids = folder.write("ids.json", "[700, 310, 258]");
   const auto ask = [&](const std::string& model) {
     return run({"run", "--model", model, "--ids", ids, "--greedy", "--max-tokens", "12",
@@ -213,6 +221,23 @@ TEST(Run, AReaderThatGoesAwayEndsItQuietly) {
   EXPECT_THAT(full.err, HasSubstr("standard output"));
 }
 
+TEST(Run, DraftsChooseBetweenTwoTokensAndNoFewer) {
+  const TemporaryFolder folder;
+  link_minnow(folder, [](const std::string&) { return true; });
+  const auto answer = [&](const std::string& ranking, const std::string& shortlist) {
+    folder.write("draft_tokens.json", ranking);
+    return run({"run", "--model", folder.path().string(), "--prompt",
+                "What is the capital of France?", "--greedy", "--speculate", "2",
+                "--draft-shortlist", shortlist});
+  };
+  const Finished two = answer("[5, 6, 7]", "2");
+  EXPECT_EQ(two.status, 0) << two.err;
+  EXPECT_EQ(two.out, "Paris\n");
+  const Finished one = answer("[5]", "9");
+  EXPECT_EQ(one.status, 1);
+  EXPECT_THAT(one.err, HasSubstr("draft_tokens.json: expected at least 2 token ids"));
+}
+
 TEST(Run, UsageErrorsExitWithTwo) {
   const std::vector<std::vector<std::string>> wrong = {
       {"run", "--no-such-flag"},
@@ -222,6 +247,7 @@ TEST(Run, UsageErrorsExitWithTwo) {
       {"run", "Hi", "--max-tokens", "-3"},
       {"run", "Hi", "--logit-bias", "x"},
       {"run", "Hi", "--speculate", "maybe"},
+      {"run", "Hi", "--draft-shortlist", "1"},
       {"run", "Hi", "--prompt", "Hello"},
       {"run", "Hi", "--ids", "x.json"},
       {"run", "qwen3.5-35b-a3b", "Hi"},

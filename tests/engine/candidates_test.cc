@@ -201,7 +201,7 @@ TEST_F(CandidatesSampling, AsManyAsThereAreAndNoMore) {
   EXPECT_TRUE(asks({.top_k = 0}, row));
   EXPECT_FALSE(asks({.top_k = int(kCandidates)}, std::vector<float>(kWidth, 1.0f)))
       << "equal ones come in the order of their ids";
-  // One that falls behind the last leaves a place to others.
+  // One that falls below the last leaves a place to others.
   const std::vector<std::pair<int32_t, float>> lowered = {{ranked(row)[5], -100.0f}};
   EXPECT_TRUE(asks({.top_k = int(kCandidates), .logit_bias = lowered}, row));
   EXPECT_FALSE(asks({.top_k = int(kCandidates) - 1, .logit_bias = lowered}, row));

@@ -74,6 +74,16 @@ TEST_P(DraftsAtOnce, AreThoseOneByOneOfADrafterWithoutKeys) {
   }
 }
 
+// At the end of a context there may be room for one less than none.
+TEST_P(DraftsAtOnce, OfNothingTakeNothing) {
+  LoadedModel model(minnow_folder(), GetParam(), {.context = 128, .max_drafts = 4});
+  Session session(model.engine());
+  ASSERT_TRUE(session.feed(std::vector<int32_t>{2, 7, 30, 11, 5}).ok());
+  EXPECT_TRUE(session.draft_at_once(7, 0).empty());
+  EXPECT_TRUE(session.draft_at_once(7, -1).empty());
+  EXPECT_EQ(session.draft_at_once(7, 2).size(), 2u);
+}
+
 TEST_P(DraftsAtOnce, ChangeNoText) {
   LoadedModel model(minnow_folder(), GetParam(), {.context = 512, .max_drafts = 4});
   const Tokenizer tokenizer = Tokenizer::load(minnow_folder()).value();
@@ -124,6 +134,51 @@ TEST_P(DraftsAtOnce, ChangeNoTextOfMany) {
   const std::vector<std::vector<int32_t>> right = run({});
   EXPECT_EQ(run({.max_drafts = 3, .always_draft = true}), right);
   EXPECT_EQ(run({.max_drafts = 4}), right);
+}
+
+// Rows to verify are for 16 drafts in all, and 16 requests are answered.
+TEST(DraftsOfMany, AreSharedByAll) {
+  constexpr int64_t kRequests = 16;
+  LoadedModel model(minnow_folder(), far_backend(),
+                    {.context = 256, .max_rows = 16, .max_drafts = 4, .sequences = kRequests});
+  const Tokenizer tokenizer = Tokenizer::load(minnow_folder()).value();
+  Service service(model.engine(), tokenizer, {.max_drafts = 4, .always_draft = true});
+  std::vector<int32_t> prompt = prompt_ids("story");
+  prompt.resize(std::min<size_t>(prompt.size(), 8));
+  std::vector<Submitted> submitted;
+  for (int64_t i = 0; i < kRequests; ++i) {
+    Request request = greedy(prompt, 150);
+    request.reuse_prefix = false;
+    submitted.push_back(submit(service, std::move(request)));
+  }
+  int64_t fewest = INT64_MAX, most = 0;
+  for (const Submitted& each : submitted) {
+    each.listener->wait();
+    const int64_t steps = each.listener->summary.drafts.steps;
+    fewest = std::min(fewest, steps);
+    most = std::max(most, steps);
+  }
+  EXPECT_LE(most, fewest * 5 / 4) << "steps for the same text";
+}
+
+// Beside a long answer, many that end after a token or two.
+TEST(DraftsOfMany, WhoIsAboutToEndLeavesTheOthersTheirs) {
+  LoadedModel model(minnow_folder(), far_backend(),
+                    {.context = 256, .max_drafts = 4, .sequences = 2});
+  const Tokenizer tokenizer = Tokenizer::load(minnow_folder()).value();
+  Service service(model.engine(), tokenizer, {.max_drafts = 4, .always_draft = true});
+  std::vector<int32_t> prompt = prompt_ids("story");
+  prompt.resize(std::min<size_t>(prompt.size(), 40));
+  const Submitted longer = submit(service, greedy(prompt, 60));
+  std::vector<Submitted> brief;
+  for (int64_t i = 0; i < 60; ++i) brief.push_back(submit(service, greedy(prompt, 3)));
+  longer.listener->wait();
+  const DraftCounts& drafts = longer.listener->summary.drafts;
+  EXPECT_GE(drafts.drafted, 3 * (drafts.steps - 2)) << "of " << drafts.steps << " steps";
+  for (const Submitted& each : brief) {
+    each.listener->wait();
+    EXPECT_EQ(each.listener->ids.size(), 3u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, DraftsAtOnce, ::testing::ValuesIn(backends()),

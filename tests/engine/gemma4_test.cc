@@ -72,7 +72,7 @@ TEST_P(Gemma4Engine, RejectedTokensLeaveNoTrace) {
       ASSERT_TRUE(session.verify(tried).ok());
       const int64_t accepted = std::min(right + 1, int64_t(tried.size()));
       for (int64_t row = 0; row < accepted; ++row)
-        ASSERT_TRUE(same_bits(session.logits(row), logits[done + size_t(row)]))
+        ASSERT_TRUE(same_bits(session.choice(row).values(), logits[done + size_t(row)]))
             << "position " << done + size_t(row) << ", step of " << tried.size();
       session.accept(accepted);
       done += size_t(accepted);

@@ -1,8 +1,10 @@
-// The plan against what is really taken: every byte that a loaded engine and what drafts on it
+// The plan against what is really taken: every byte that a loaded engine and its drafter
 // allocate goes through a memory that counts.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 
 #include "engine/batch_drafter.h"
 #include "engine/sampling.h"
@@ -15,6 +17,7 @@ namespace {
 class CountingMemory final : public Memory {
  public:
   std::byte* allocate(size_t bytes, Pages pages) override {
+    if (taken_ + bytes > there_) throw std::bad_alloc();
     taken_ += bytes;
     return host_memory().allocate(bytes, pages);
   }
@@ -36,8 +39,10 @@ class CountingMemory final : public Memory {
   uint64_t free_bytes() const override { return host_memory().free_bytes(); }
 
   uint64_t taken() const { return taken_; }
+  void have(uint64_t bytes) { there_ = bytes; }
 
  private:
+  uint64_t there_ = UINT64_MAX;
   std::atomic<uint64_t> taken_{0};
 };
 
@@ -112,6 +117,30 @@ TEST(MemoryTaken, EveryRequestMayHaveASampler) {
   // The one that starts next has a sampler too, and several share rows of logits.
   EXPECT_EQ(activations(2) - activations(1),
             2 * (Logits::bytes(1, kVocabulary) + Sampler::most_bytes(kVocabulary)));
+}
+
+TEST(MemoryTaken, LessThanWasPlannedIsAnErrorAndLeavesNothing) {
+  ThreadPool pool(2);
+  CountingOps ops(pool);
+  auto& memory = static_cast<CountingMemory&>(ops.memory());
+  const ModelSource source = ModelSource::open(minnow_folder()).value();
+  EngineOptions options;
+  options.memory.context = 300;
+  const MemoryPlan plan = Engine::plan(source, options, ops).value();
+  uint64_t most = 0;
+  {
+    const auto engine = Engine::load(source, options, ops, pool, {}).value();
+    most = memory.taken();
+  }
+  // Too little for the weights, for the cache, for the last buffer.
+  for (const uint64_t there : {plan.weights / 2, plan.weights + plan.state / 2, most - 1}) {
+    memory.have(there);
+    const auto engine = Engine::load(source, options, ops, pool, {});
+    ASSERT_FALSE(engine.ok()) << there;
+    EXPECT_THAT(engine.failure().message, testing::HasSubstr("memory ran out"));
+    EXPECT_STREQ(engine.failure().setting, "memory budget");
+    EXPECT_EQ(memory.taken(), 0u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, MemoryTaken,

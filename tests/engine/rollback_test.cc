@@ -110,8 +110,8 @@ TEST_P(Rollback, RejectedTokensLeaveNoTrace) {
     int64_t done = 0, step = shift;
     const auto same_logits = [&](int64_t row) {
       const std::vector<float>& right = text.logits[size_t(done + row)];
-      return std::memcmp(session.logits(row).data(), right.data(), right.size() * sizeof(float)) ==
-             0;
+      return std::memcmp(session.choice(row).values().data(), right.data(),
+                         right.size() * sizeof(float)) == 0;
     };
     while (done < length) {
       if (text.given[size_t(done)]) {  // a turn of the user, in one go if the backend allows it

@@ -82,7 +82,7 @@ class LoadedModel {
   };
   Drafts drafts(std::span<const int32_t> ids);
 
-  // One row of what drafts, at the slot of position `position`.
+  // One row of the drafter, at the slot of position `position`.
   struct DraftRow {
     int32_t next_id;
     int64_t position;

@@ -91,16 +91,17 @@ TEST_P(ExpertsEqual, GatedMlp) {
     const Guarded base = random_tensor({kMostRows, shape.hidden}, rng);
     const Guarded scratch({2, kMostRows, shape.width});
     const Guarded right = copy_of(base);
-    ref().gated_mlp({.x = x, .mlp = plain, .scratch = scratch, .out = right});
+    ref().gated_mlp({.x = x, .mlp = plain, .scratch = scratch, .out = right, .add = true});
     const Guarded composed = copy_of(base);
-    ops().Ops::gated_mlp({.x = x, .mlp = packed, .scratch = scratch, .out = composed});
+    ops().Ops::gated_mlp({.x = x, .mlp = packed, .scratch = scratch, .out = composed, .add = true});
     std::vector<double> allowed;
     for (int64_t r = 0; r < kMostRows; ++r)
       for (const double bound : mlp_bound(test, rows_of(x, r, 1)))
         allowed.push_back(bound + 8 * kRoundoff);
     for (const int64_t rows : kRowCounts) {
       const Guarded ours = copy_of(base.view().first(rows));
-      ops().gated_mlp({.x = x.view().first(rows), .mlp = packed, .scratch = scratch, .out = ours});
+      ops().gated_mlp(
+          {.x = x.view().first(rows), .mlp = packed, .scratch = scratch, .out = ours, .add = true});
       const std::string what = cat("gated_mlp, ", describe(shape), ", ", rows, " rows");
       const auto bounds = std::span(allowed).first(size_t(rows * shape.hidden));
       expect_within(ours.values(), rows_of(right, 0, rows), bounds, what);

@@ -168,7 +168,8 @@ TEST(RefExperts, SumsChosenExpertsAndTheGatedSharedOne) {
                            .shared = shared,
                            .shared_gate = view_of(shared_gate, {2, 1}),
                            .scratch = view_of(scratch, {int64_t(scratch.size())}),
-                           .out = view_of(out, {2, 1})});
+                           .out = view_of(out, {2, 1}),
+                           .add = true});
   const auto silu = [](double v) { return v / (1 + std::exp(-v)); };
   EXPECT_NEAR(out[0], 7 + silu(1) * (0.25 * 3 + 0.75 * 1 + 0.5 * 100), 1e-5);
   EXPECT_NEAR(out[1], 7 + silu(2) * 2 * (1 * 2), 1e-5);

@@ -201,6 +201,8 @@ TEST(Qwen35Config, RefusesMissingAndAbsurdValues) {
   expect_refused(with(text_config(), "hidden_size", -4), {"hidden_size", "-4"});
   expect_refused(with(text_config(), "vocab_size", int64_t{1} << 40), {"vocab_size"});
   expect_refused(with(text_config(), "num_hidden_layers", 1 << 20), {"num_hidden_layers"});
+  expect_refused(with(text_config(), "num_experts", 1 << 16),
+                 {"num_experts", "262144 in all layers together, found 65536 in each of 40"});
   expect_refused(with(text_config(), "hidden_size", "2048"),
                  {"hidden_size", "an integer", "\"2048\""});
   expect_refused(nested(with(text_config(), "hidden_size", "2048")), {"text_config.hidden_size"});

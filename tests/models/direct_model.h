@@ -22,8 +22,9 @@ class DirectModel {
         source.value().load({.max_rows = kMaxRows, .context = kContext}, *ops_, pool_, {});
     check(loaded.ok(), loaded.ok() ? "" : loaded.failure().message);
     model_ = std::move(loaded).value();
-    cache_ = std::make_unique<Cache>(model_->cache_specs(), CacheFormat{.kv = kv},
-                                     CacheSize{.sequences = 3, .pages = 3 * kContext / kPageLen});
+    cache_ =
+        std::make_unique<Cache>(model_->cache_specs(), CacheFormat{.kv = kv, .step_rows = kMaxRows},
+                                CacheSize{.sequences = 3, .pages = 3 * kContext / kPageLen});
   }
 
   Cache& cache() { return *cache_; }

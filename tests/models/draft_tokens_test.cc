@@ -29,7 +29,7 @@ TEST(DraftTokens, AreTheAddedOnesAndTheLowest) {
 TEST(DraftTokens, AddedOnesTakeAtMostAQuarter) {
   EXPECT_EQ(choose_draft_tokens(minnow_folder(), 8192, 10).value(),
             (Ids{0, 1, 2, 3, 4, 5, 6, 8160, 8161, 8162}));
-  EXPECT_EQ(choose_draft_tokens(minnow_folder(), 8192, 1).value(), Ids{8160});
+  EXPECT_EQ(choose_draft_tokens(minnow_folder(), 8192, 2).value(), (Ids{0, 8160}));
 }
 
 TEST(DraftTokens, AWholeVocabularyNeedsNoList) {
@@ -50,7 +50,7 @@ TEST(DraftTokens, ATokenizerThatSaysNothingLeavesTheLowest) {
   }
 }
 
-TEST(DraftTokens, NothingBehindTheAddedTokensIsRead) {
+TEST(DraftTokens, NothingAfterTheAddedTokensIsRead) {
   const TempFolder folder;
   folder.write("tokenizer.json", R"({"version": "1.0", "normalizer": {"id": 98},
       "added_tokens": [{"id": 97, "content": "<a>", "more": {"id": 96}}, {"id": [95]}],
@@ -76,6 +76,7 @@ TEST(DraftTokens, AListThatIsNoneIsRefused) {
   refused("[1, 2", "not valid JSON");
   refused("{}", "an object");
   refused("[]", "an empty one");
+  refused("[5]", "at least 2 token ids for drafts to choose between, found 1");
   refused("[1, 100]", "0 to 99, found 100");
   refused("[-1]", "found -1");
   refused("[1.5]", "found 1.5");

@@ -23,6 +23,7 @@ std::vector<Case> cases() {
   return {{"dense", golden_folder() / "tiny/qwen3_5_dense", 150},
           {"moe", golden_folder() / "tiny/qwen3_5_moe", 150},
           {"moe_split", golden_folder() / "tiny/qwen3_5_moe_split", 150},
+          {"gemma", golden_folder() / "tiny/gemma4_e", 150},
           {"minnow", minnow_folder(), 150}};
 }
 

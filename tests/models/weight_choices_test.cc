@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/ref/ref_ops.h"
+#include "tests/checkpoint/test_files.h"
 #include "tests/golden/golden_file.h"
 #include "tests/models/drafting_model.h"
 
@@ -56,6 +57,16 @@ TEST(WeightChoices, DraftRowsAreKeptAsTheHeadOrAsTheDrafter) {
   EXPECT_EQ(draft_rows({.drafter = WeightFormat::int8_row, .draft_shortlist = 9}),
             WeightFormat::int8_row);
   EXPECT_FALSE(formats_of(source, {.draft_shortlist = 8192}).contains("mtp.draft_head"));
+}
+
+TEST(WeightChoices, AShortlistOfOneIsRefused) {
+  const std::unique_ptr<Ops> ops = make_ref_ops();
+  const ModelOptions options{
+      .max_rows = 1, .context = 64, .with_drafter = true, .weights = {.draft_shortlist = 1}};
+  expect_error(ModelSource::open(minnow_folder()).value().plan(options, *ops),
+               {"at least 2 tokens to choose between, not 1"});
+  expect_error(ModelSource::synthetic("qwen3.5-35b-a3b").value().plan(options, *ops),
+               {"at least 2 tokens to choose between, not 1"});
 }
 
 TEST(WeightChoices, AreInThePlan) {

@@ -64,6 +64,49 @@ TEST(PlainWeights, NameFileTensorExpectedAndFound) {
                {written.folder().string(), "b.weight", "missing", "b.qweight", "[6, 10]"});
 }
 
+// A matrix of more than one run and piece of the search, broken in one place.
+template <class Bits>
+Status load_broken(StoredType type, int64_t row, int64_t column, Bits bits) {
+  constexpr int64_t kIn = 4100;
+  std::vector<Bits> stored(size_t(1100 * kIn));
+  stored[size_t(row * kIn + column)] = bits;
+  WrittenCheckpoint written;
+  written.add("m.weight", type, {1100, kIn}, stored);
+  const Checkpoint checkpoint = written.open();
+  CheckpointSource source(checkpoint, {});
+  return load_status(source, "m", 1100, kIn);
+}
+
+TEST(PlainWeights, AreFiniteNumbers) {
+  // The largest finite numbers of each type are, and NaN and infinity of either sign are not.
+  EXPECT_TRUE(load_broken<uint16_t>(StoredType::bf16, 3, 5, 0xff7f).ok());
+  EXPECT_TRUE(load_broken<uint16_t>(StoredType::f16, 3, 5, 0x7bff).ok());
+  EXPECT_TRUE(load_broken<uint32_t>(StoredType::f32, 3, 5, 0xff7fffff).ok());
+  expect_error(load_broken<uint16_t>(StoredType::bf16, 3, 5, 0x7f80),
+               {"model.safetensors", "tensor m.weight: m is inf at output row 3, input 5"});
+  expect_error(load_broken<uint16_t>(StoredType::bf16, 1099, 4099, 0xffc0),
+               {"m is -nan at output row 1099, input 4099"});
+  expect_error(load_broken<uint16_t>(StoredType::f16, 1099, 4096, 0xfc00),
+               {"output row 1099, input 4096"});
+  expect_error(load_broken<uint16_t>(StoredType::f16, 0, 0, 0x7c01), {"output row 0, input 0"});
+  expect_error(load_broken<uint32_t>(StoredType::f32, 600, 17, 0x7fc00000),
+               {"output row 600, input 17"});
+  expect_error(load_broken<uint32_t>(StoredType::f32, 1099, 0, 0xff800000),
+               {"output row 1099, input 0"});
+}
+
+TEST(PlainWeights, AMappedMatrixEndsWhereItsTensorDoes) {
+  WrittenCheckpoint written;  // 30 bytes, the last of the file
+  written.add("m.weight", StoredType::bf16, {3, 5}, to_bf16(small_numbers(15)));
+  const Checkpoint checkpoint = written.open();
+  CheckpointSource source(checkpoint, {});
+  const WeightInfo info = source.describe("m", 3, 5).value();
+  const std::span<const std::byte> mapped = source.mapped("m", info);
+  const StoredTensor& tensor = *checkpoint.find("m.weight");
+  EXPECT_EQ(mapped.data(), tensor.data.data());
+  EXPECT_EQ(mapped.size(), tensor.data.size());
+}
+
 TEST(Vectors, AreWidenedAndChecked) {
   const std::vector<float> values = small_numbers(12);
   std::vector<float> broken = values;

@@ -168,6 +168,20 @@ TEST(Experts, OneTensorEachAndFusedGiveTheSameMatrices) {
   EXPECT_TRUE(from_single.check_all_used().ok());
 }
 
+TEST(Experts, AFusedTensorHasNoneThatNobodyUses) {
+  WrittenCheckpoint written;
+  written.add("x.experts.down_proj", StoredType::bf16, {3, kHidden, kWidth},
+              to_bf16(small_numbers(3 * kHidden * kWidth)));
+  const Checkpoint checkpoint = written.open();
+  CheckpointSource source(checkpoint, {});
+  for (const int64_t expert : {1, 0})
+    ASSERT_TRUE(source.describe(cat("x.experts.", expert, ".down_proj"), kHidden, kWidth).ok());
+  expect_error(source.check_all_used(),
+               {"model.safetensors", "x.experts.down_proj has 3 experts, this model uses 2"});
+  ASSERT_TRUE(source.describe("x.experts.2.down_proj", kHidden, kWidth).ok());
+  EXPECT_TRUE(source.check_all_used().ok());
+}
+
 TEST(Experts, FusedTensorsOfTheWrongShapeOrType) {
   WrittenCheckpoint written;
   written

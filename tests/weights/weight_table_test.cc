@@ -17,8 +17,8 @@ struct Loaded {
 };
 
 void declare(WeightTable& table, Loaded& into) {
-  table.add_linear("a", 5, 7, &into.a);
-  table.add_linear("b", 16, 128, &into.b);
+  table.add_linear({.name = "a", .module = "a", .out = 5, .in = 7, .recoding = {}}, &into.a);
+  table.add_linear({.name = "b", .module = "b", .out = 16, .in = 128, .recoding = {}}, &into.b);
   table.add_vector("v", {3}, &into.v, [](float value) { return value + 1; });
 }
 

@@ -26,7 +26,7 @@ StepKey key_of(PassKind kind, const PassOwner& owner, const AnyStep& step,
   return key;
 }
 
-// Those of all passes, which lie one behind the other.
+// Those of all passes, which lie one after the other.
 std::span<const Span> spans_of(std::span<const DraftStep> steps) {
   const Span* const first = steps.front().spans.data();
   size_t count = 0;

@@ -26,7 +26,7 @@ class Tally {
   // rows that follow each other agree more often, so the truth is a little less.
   void experts(std::span<const GatedMlp> experts, int64_t top_k);
 
-  // Weights, and keys and values of the positions that a row sees: all behind it, or those in its
+  // Weights, and keys and values of the positions that a row sees: all before it, or those in its
   // window.
   struct Heads {
     int64_t q_heads, kv_heads, head_dim;

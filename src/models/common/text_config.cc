@@ -7,10 +7,14 @@ namespace {
 
 constexpr int64_t kMaxHeadsPerKey = 128;  // what kernels are made for
 
+// All layers together; the largest published siblings have 30,720. Weights are listed before any
+// file is looked at, so that a longer list would take gigabytes because of a config.json alone.
+constexpr int64_t kMaxExperts = int64_t{1} << 18;
+
 }  // namespace
 
 void read_sizes(ConfigReader& text, int64_t usual_context, TextConfig& config) {
-  config.vocabulary = text.require_int("vocab_size", 1, kMaxDim);
+  config.vocabulary = text.require_int("vocab_size", 2, kMaxDim);  // a choice needs two
   config.hidden = text.require_int("hidden_size", 1, kMaxDim);
   config.max_context = text.int_or("max_position_embeddings", usual_context, 1);
   config.eps = float(text.double_or("rms_norm_eps", 1e-6));
@@ -40,9 +44,12 @@ std::vector<bool> read_full_layers(ConfigReader& text, const char* other, int64_
   return full;
 }
 
-ExpertsConfig read_experts(ConfigReader& text, const char* top_k_key) {
+ExpertsConfig read_experts(ConfigReader& text, size_t layers, const char* top_k_key) {
   ExpertsConfig experts{};
-  experts.experts = text.require_int("num_experts", 1, 65536);
+  experts.experts = text.require_int("num_experts", 1, kMaxExperts);
+  if (experts.experts * int64_t(layers) > kMaxExperts)
+    text.fail("num_experts", cat("at most ", kMaxExperts, " in all layers together, found ",
+                                 experts.experts, " in each of ", layers));
   experts.top_k = text.require_int(top_k_key, 1, experts.experts);
   experts.width = text.require_int("moe_intermediate_size", 1, kMaxDim);
   return experts;

@@ -35,20 +35,21 @@ struct TextConfig {
 // Vocabulary, hidden size, context and eps.
 void read_sizes(ConfigReader& text, int64_t usual_context, TextConfig& config);
 
-// Some files say it at the top, some in the text config; what is not usual was meant.
+// Whether the head is the embedding. Files say it at the top or in the text config; if the two
+// differ, the one that is not the family's usual answer holds.
 bool read_tied_head(ConfigReader& root, ConfigReader& text, bool usually);
 
 // For every layer whether it attends to all positions, which layer_types calls "full_attention";
 // the others are of type `other`. Without that list every `interval`th layer does.
 std::vector<bool> read_full_layers(ConfigReader& text, const char* other, int64_t interval);
 
-// Experts, how many of them a token meets, and their width.
-ExpertsConfig read_experts(ConfigReader& text, const char* top_k_key);
+// Experts of each of so many layers, how many of them a token meets, and their width.
+ExpertsConfig read_experts(ConfigReader& text, size_t layers, const char* top_k_key);
 
 // Refuses numbers of heads that attention cannot share keys among.
 void check_heads(ConfigReader& text, int64_t q_heads, int64_t kv_heads);
 
-// Refuses rotations that are none. `share` is that of the dimensions that turn.
+// Refuses a theta that is not above 1, and a `share` of rotated dimensions outside (0, 1].
 void check_rope(ConfigReader& rope, double theta, double share);
 
 struct DrafterInfo {

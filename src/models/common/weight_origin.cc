@@ -16,6 +16,9 @@ std::unique_ptr<WeightSource> WeightOrigin::open(std::vector<std::string> ignore
 
 Result<std::vector<int32_t>> WeightOrigin::draft_tokens(int64_t vocabulary, int64_t count) const {
   if (count <= 0) return std::vector<int32_t>{};
+  if (count < kFewestDraftTokens)
+    return error("a shortlist for drafts has at least ", kFewestDraftTokens,
+                 " tokens to choose between, not ", count);
   if (!files_) return lowest_tokens(vocabulary, count);
   return choose_draft_tokens(files_->folder(), vocabulary, count);
 }

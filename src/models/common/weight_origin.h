@@ -24,7 +24,7 @@ class WeightOrigin {
   // Tensors under an ignored prefix are not "extra".
   std::unique_ptr<WeightSource> open(std::vector<std::string> ignored_prefixes) const;
 
-  // The shortlist for drafting; empty: the whole vocabulary.
+  // The shortlist for drafting, `count` tokens or 0: all. Empty: the whole vocabulary.
   Result<std::vector<int32_t>> draft_tokens(int64_t vocabulary, int64_t count) const;
 
  private:

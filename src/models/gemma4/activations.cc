@@ -21,6 +21,7 @@ Activations::Activations(const Config& config, int64_t rows, Memory* memory) : m
     per_layer_context = make.f32({rows, config.ple_values()});
     per_layer_gate = make.f32({rows, config.ple_width});
   }
+  output_spans.reserve(size_t(rows));
   bytes = make.bytes();
 }
 

@@ -23,9 +23,10 @@ struct Activations {
   Tensor router_in, expert_in, expert_out;  // [rows, hidden], with experts
 
   // Per-layer embeddings
-  Tensor per_layer;          // [rows, layers * ple_width]
-  Tensor per_layer_context;  // [rows, layers * ple_width]; before that, rows of the table
-  Tensor per_layer_gate;     // [rows, ple_width]
+  Tensor per_layer;                // [rows, layers * ple_width]
+  Tensor per_layer_context;        // [rows, layers * ple_width]; before that, rows of the table
+  Tensor per_layer_gate;           // [rows, ple_width]
+  std::vector<Span> output_spans;  // of rows whose logits are wanted, while a step runs
 };
 
 }  // namespace slip::gemma4

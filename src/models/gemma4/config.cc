@@ -139,7 +139,8 @@ Config read_text_config(ConfigReader& text, int64_t& shared) {
   if (config.ple_width > 0 && config.ple_vocabulary < config.vocabulary)
     text.fail("vocab_size_per_layer_input", cat("must be at least vocab_size (", config.vocabulary,
                                                 "), found ", config.ple_vocabulary));
-  if (text.bool_or("enable_moe_block", false)) config.experts = read_experts(text, "top_k_experts");
+  if (text.bool_or("enable_moe_block", false))
+    config.experts = read_experts(text, layers.size(), "top_k_experts");
   config.family = config.experts ? "gemma4_moe" : "gemma4";
   text.expect("hidden_activation", "gelu_pytorch_tanh");
   text.expect("attention_bias", false);

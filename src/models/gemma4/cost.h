@@ -1,4 +1,4 @@
-// What a step must move and multiply: the bytes behind tokens per second.
+// What a step must move and multiply: which bounds tokens per second.
 #pragma once
 
 #include "models/common/tally.h"

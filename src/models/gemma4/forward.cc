@@ -98,8 +98,7 @@ void run_mlp(const Layer& layer, const Pass& pass) {
                          .mlp = layer.mlp,
                          .scratch = act.mlp.scratch.view,
                          .out = pass.of(act.branch),
-                         .activation = kActivation,
-                         .add = false};
+                         .activation = kActivation};
   if (!layer.moe) return pass.ops.gated_mlp(mlp);
   const View logits = pass.of(act.mlp.router_logits);
   pass.ops.linear({.x = pass.of(act.router_in), .weight = layer.moe->router, .out = logits});
@@ -112,8 +111,7 @@ void run_mlp(const Layer& layer, const Pass& pass) {
                                               .shared_gate = {},
                                               .scratch = act.mlp.scratch.view,
                                               .out = pass.of(act.expert_out),
-                                              .activation = kActivation,
-                                              .add = false},
+                                              .activation = kActivation},
                                   .scales = layer.moe->expert_scales};
   pass.ops.mlp_and_experts({.mlp = mlp, .experts = experts});
 }
@@ -152,6 +150,26 @@ Weight fetched_rows(const PerLayerEmbedding& weights, const Pass& pass) {
   return plain_weight(info, pass.of(pass.act.per_layer_context).data);
 }
 
+// What every layer will add of its own: from the tokens, and from the embeddings in the residual.
+void embed_per_layer(const PerLayerEmbedding& weights, const View& ids, const Pass& pass) {
+  const Config& config = pass.config;
+  const View tokens = pass.of(pass.act.per_layer), context = pass.of(pass.act.per_layer_context);
+  const bool in_place = reads_table(pass);
+  pass.ops.embed({.ids = in_place ? ids : View{},
+                  .table = in_place ? weights.table.weight : fetched_rows(weights, pass),
+                  .out = tokens,
+                  .factor = std::sqrt(float(config.ple_width))});
+  pass.ops.linear({.x = pass.of(pass.act.residual), .weight = weights.projection, .out = context});
+  // The context is divided by sqrt(hidden) before it is normalised, which only eps can notice.
+  const Shape parts{pass.rows * int64_t(config.layers.size()), config.ple_width};
+  pass.ops.rms_norm({.x = context.reshaped(parts),
+                     .scale = weights.scale,
+                     .out = tokens.reshaped(parts),
+                     .eps = config.eps * float(config.hidden),
+                     .add = true,
+                     .factor = 1 / std::numbers::sqrt2_v<float>});
+}
+
 void run_layer(const Layer& layer, size_t index, const Pass& pass) {
   const RmsNormArgs norm{.x = pass.of(pass.act.residual),
                          .scale = layer.input_scale,
@@ -164,6 +182,16 @@ void run_layer(const Layer& layer, size_t index, const Pass& pass) {
   if (!layer.per_layer) return;
   use_per_layer_input(*layer.per_layer, index, pass);
   pass.ops.add_branch(branch_onto_residual(layer.per_layer->scale, pass, layer.factor));
+}
+
+// The layers after the last owner leave nothing in the cache, so that only rows whose logits are
+// wanted go through them. With a coded cache all rows do: a row reads those beside it uncoded. So
+// they do in short steps that are recorded, in which there are no other spans than the step's.
+Pass narrowed_to(const OutputRows& outputs, const Pass& pass) {
+  if (outputs.count == pass.rows || pass.cache.coded() || pass.ops.records(pass.rows)) return pass;
+  std::vector<Span>& spans = pass.act.output_spans;
+  narrow(pass.spans, outputs, spans);
+  return {pass.config, pass.ops, pass.cache, pass.act, spans, outputs.first, outputs.count};
 }
 
 }  // namespace
@@ -185,25 +213,6 @@ void fetch_per_layer(const PerLayerEmbedding& weights, std::span<const int32_t> 
     weights.table.upload(ids, pass.ops.memory(), fetched_rows(weights, pass).values.data);
 }
 
-void embed_per_layer(const PerLayerEmbedding& weights, const View& ids, const Pass& pass) {
-  const Config& config = pass.config;
-  const View tokens = pass.of(pass.act.per_layer), context = pass.of(pass.act.per_layer_context);
-  const bool in_place = reads_table(pass);
-  pass.ops.embed({.ids = in_place ? ids : View{},
-                  .table = in_place ? weights.table.weight : fetched_rows(weights, pass),
-                  .out = tokens,
-                  .factor = std::sqrt(float(config.ple_width))});
-  pass.ops.linear({.x = pass.of(pass.act.residual), .weight = weights.projection, .out = context});
-  // The context is divided by sqrt(hidden) before it is normalised, which only eps can notice.
-  const Shape parts{pass.rows * int64_t(config.layers.size()), config.ple_width};
-  pass.ops.rms_norm({.x = context.reshaped(parts),
-                     .scale = weights.scale,
-                     .out = tokens.reshaped(parts),
-                     .eps = config.eps * float(config.hidden),
-                     .add = true,
-                     .factor = 1 / std::numbers::sqrt2_v<float>});
-}
-
 void cover_layers(const Config& config, StepLimits& limits) {
   cover(config, limits);
   limits.q_heads = std::max(limits.q_heads, config.q_heads);
@@ -216,6 +225,27 @@ void cover_layers(const Config& config, StepLimits& limits) {
 
 void run_layers(std::span<const Layer> layers, size_t begin, size_t end, const Pass& pass) {
   for (size_t i = begin; i < end; ++i) run_layer(layers[i], i, pass);
+}
+
+void forward(const Weights& weights, const Step& step, const Pass& pass) {
+  const Config& config = pass.config;
+  prepare_rotation(pass);
+  pass.ops.embed({.ids = step.ids,
+                  .table = weights.embedding,
+                  .out = pass.of(pass.act.residual),
+                  .factor = config.embedding_factor()});
+  if (weights.per_layer) embed_per_layer(*weights.per_layer, step.ids, pass);
+  run_layers(weights.layers, 0, size_t(config.owners), pass);
+  const OutputRows outputs = output_rows(step.outputs);
+  if (outputs.count == 0) return;
+  const Pass rest = narrowed_to(outputs, pass);
+  run_layers(weights.layers, size_t(config.owners), weights.layers.size(), rest);
+  const View normed = step.hidden.empty() ? pass.act.normed.view : step.hidden;
+  pass.ops.rms_norm({.x = pass.act.residual.view.slice(outputs.first, outputs.count),
+                     .scale = weights.final_scale,
+                     .out = normed.slice(outputs.first, outputs.count),
+                     .eps = config.eps});
+  score(pass.ops, normed, outputs, weights.head, {step.logits, step.peaks, config.soft_cap});
 }
 
 }  // namespace slip::gemma4

@@ -3,8 +3,10 @@
 
 #include "cache/cache.h"
 #include "kernels/ops.h"
+#include "models/common/head.h"
 #include "models/gemma4/activations.h"
 #include "models/gemma4/weights.h"
+#include "models/model.h"
 
 namespace slip::gemma4 {
 
@@ -29,13 +31,13 @@ void prepare_rotation(const Pass& pass);
 void fetch_per_layer(const PerLayerEmbedding& weights, std::span<const int32_t> ids,
                      const Pass& pass);
 
-// What every layer will add of its own: from the tokens, and from the embeddings in the residual.
-void embed_per_layer(const PerLayerEmbedding& weights, const View& ids, const Pass& pass);
-
 // What these layers ask of the largest step. What is already in `limits` stays if it is larger.
 void cover_layers(const Config& config, StepLimits& limits);
 
 // Layers [begin, end) on the residual.
 void run_layers(std::span<const Layer> layers, size_t begin, size_t end, const Pass& pass);
+
+// From tokens to logits.
+void forward(const Weights& weights, const Step& step, const Pass& pass);
 
 }  // namespace slip::gemma4

@@ -43,13 +43,10 @@ class Gemma4 : public TextModel {
  private:
   Gemma4(const LoadOptions& load, Ops& ops);
 
-  void run_rest(const Step& step, const Pass& pass);
-
   Config config_;
   std::shared_ptr<const Checkpoint> files_;
   Weights weights_;
   Activations activations_;
-  std::vector<Span> output_spans_;  // of rows whose logits are wanted, while a step runs
 };
 
 // The largest step, for backends to make room for: of this model, and of what runs `beside` it.

@@ -52,10 +52,10 @@ Result<std::unique_ptr<Model>> AssistedSource::load(const ModelOptions& options,
   SLIP_TRY(std::unique_ptr<gemma4::Gemma4> model,
            model_->load_beside(step_limits(drafter_.config), options, ops, pool, progress));
   const uint64_t before = model->weight_bytes();
-  const LoadProgress behind_the_model = [&](uint64_t done, uint64_t total) {
+  const LoadProgress after_the_model = [&](uint64_t done, uint64_t total) {
     if (progress) progress(before + done, before + total);
   };
-  SLIP_TRY(std::unique_ptr<Drafter> drafter, Drafter::load(drafting, ops, pool, behind_the_model));
+  SLIP_TRY(std::unique_ptr<Drafter> drafter, Drafter::load(drafting, ops, pool, after_the_model));
   return std::unique_ptr<Model>(
       std::make_unique<AssistedModel>(std::move(model), std::move(drafter)));
 }

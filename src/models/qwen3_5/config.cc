@@ -108,7 +108,7 @@ Result<Config> read_config(const JsonObject& json, const std::string& source) {
   config.attention = read_attention(text, rotary_factor);
   config.delta_net = read_delta_net(text);
   if (moe) {
-    config.experts = read_experts(text, "num_experts_per_tok");
+    config.experts = read_experts(text, config.layers.size(), "num_experts_per_tok");
     config.experts->shared_width = text.require_int("shared_expert_intermediate_size", 1, kMaxDim);
     text.expect("norm_topk_prob", true);
   } else {

@@ -6,8 +6,8 @@ namespace slip::qwen3_5 {
 namespace {
 
 // residual += o (attention(q, k, v) * sigmoid(gate))
-void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cache_index,
-         const Pass& pass) {
+void attend(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cache_index,
+            const Pass& pass) {
   AttentionBuffers& act = pass.act.attention;
   const int64_t rows = pass.rows;
   const AttentionConfig& c = pass.config.attention;
@@ -31,18 +31,19 @@ void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cach
                              .out_q = pass.of(act.q),
                              .kv = kv,
                              .spans = pass.spans});
+  // Every row has stored its key; only wanted ones need to look at any.
   if (pass.wanted.count == 0) return;
-  const bool all = pass.wanted_spans.empty();
-  const auto asking = [&](const Tensor& tensor) {
-    return all ? pass.of(tensor) : pass.wanted_of(tensor);
+  const bool narrowed = !pass.wanted_spans.empty();
+  const auto looking = [&](const Tensor& tensor) {
+    return narrowed ? pass.wanted_of(tensor) : pass.of(tensor);
   };
-  pass.ops.attention({.q = asking(act.q),
+  pass.ops.attention({.q = looking(act.q),
                       .kv = kv,
-                      .out = asking(act.attended),
+                      .out = looking(act.attended),
                       .scale = 1.0f / std::sqrt(float(c.head_dim)),
-                      .spans = all ? pass.spans : pass.wanted_spans,
-                      .k = asking(act.k),
-                      .v = asking(act.v)});
+                      .spans = narrowed ? pass.wanted_spans : pass.spans,
+                      .k = looking(act.k),
+                      .v = looking(act.v)});
   pass.ops.gate_heads_linear({.x = pass.wanted_of(act.attended),
                               .q_and_gate = pass.wanted_of(act.projected),
                               .weight = attention.o,
@@ -50,7 +51,8 @@ void mix(const AttentionWeights& attention, const RmsNormArgs& norm, size_t cach
 }
 
 // residual += out (norm(delta_rule(conv(qkv))) * silu(z))
-void mix(const DeltaNet& delta, const RmsNormArgs& norm, size_t cache_index, const Pass& pass) {
+void delta_net(const DeltaNet& delta, const RmsNormArgs& norm, size_t cache_index,
+               const Pass& pass) {
   Activations& act = pass.act;
   const DeltaNetConfig& c = pass.config.delta_net;
   const View qkv = pass.of(act.qkv), z = pass.of(act.z);
@@ -82,12 +84,14 @@ void mix(const DeltaNet& delta, const RmsNormArgs& norm, size_t cache_index, con
                             .spans = pass.spans});
 }
 
+// residual += mlp(norm(residual))
 void feed_forward(const GatedMlp& mlp, const RmsNormArgs& norm, const Pass& pass) {
-  Activations& act = pass.act;
+  const View scratch = pass.act.mlp.scratch.view, residual = pass.wanted_of(pass.act.residual);
   pass.ops.rms_norm(norm);
-  pass.ops.gated_mlp({.x = norm.out, .mlp = mlp, .scratch = act.mlp.scratch.view, .out = norm.x});
+  pass.ops.gated_mlp({.x = norm.out, .mlp = mlp, .scratch = scratch, .out = residual, .add = true});
 }
 
+// residual += experts(norm(residual)) + sigmoid(shared_gate) * shared(norm(residual))
 void feed_forward(const Moe& moe, const RmsNormArgs& norm, const Pass& pass) {
   Activations& act = pass.act;
   const View logits = pass.wanted_of(act.mlp.router_logits);
@@ -103,7 +107,8 @@ void feed_forward(const Moe& moe, const RmsNormArgs& norm, const Pass& pass) {
                                        .shared = moe.shared,
                                        .shared_gate = shared_gate,
                                        .scratch = act.mlp.scratch.view,
-                                       .out = norm.x}});
+                                       .out = pass.wanted_of(act.residual),
+                                       .add = true}});
 }
 
 }  // namespace
@@ -122,13 +127,27 @@ void decoder_layer(const Layer& layer, size_t cache_index, const Pass& pass) {
                                .scale = layer.input_scale,
                                .out = pass.of(pass.act.normed),
                                .eps = pass.config.eps};
-  std::visit([&](const auto& mixer) { mix(mixer, input_norm, cache_index, pass); }, layer.mixer);
+  if (const auto* attention = std::get_if<AttentionWeights>(&layer.mixer))
+    attend(*attention, input_norm, cache_index, pass);
+  else
+    delta_net(std::get<DeltaNet>(layer.mixer), input_norm, cache_index, pass);
   if (pass.wanted.count == 0) return;
   const RmsNormArgs post_norm{.x = pass.wanted_of(pass.act.residual),
                               .scale = layer.post_scale,
                               .out = pass.wanted_of(pass.act.normed),
                               .eps = pass.config.eps};
   std::visit([&](const auto& mlp) { feed_forward(mlp, post_norm, pass); }, layer.mlp);
+}
+
+void forward(const Weights& weights, const Step& step, const Pass& pass) {
+  const View residual = pass.of(pass.act.residual);
+  const View normed = step.hidden.empty() ? pass.of(pass.act.normed) : step.hidden;
+  prepare_rotation(pass);
+  pass.ops.embed({.ids = step.ids, .table = weights.embedding, .out = residual});
+  for (size_t i = 0; i < weights.layers.size(); ++i) decoder_layer(weights.layers[i], i, pass);
+  pass.ops.rms_norm(
+      {.x = residual, .scale = weights.final_scale, .out = normed, .eps = pass.config.eps});
+  score(pass.ops, normed, output_rows(step.outputs), weights.head, {step.logits, step.peaks});
 }
 
 }  // namespace slip::qwen3_5

@@ -12,14 +12,14 @@ void Qwen35::draft(std::span<const DraftStep> steps, Cache& cache) {
 
 void Qwen35::draft_once(const DraftStep& step, Cache& cache) {
   const Mtp& mtp = *weights_.mtp;
-  // Tokens that are certain only need keys, for the drafts behind them.
+  // Rows before those that draft only leave keys for them.
   const OutputRows outputs = output_rows(step.outputs);
   const int64_t rows = step.ids.shape[0];
   Pass pass{config_, ops_, cache, activations_, step.spans, rows, outputs};
-  // A step that is recorded has no other spans. Rows that read others uncoded find them in the
-  // tail, which holds a page of them.
-  const bool others_are_kept = !cache.coded() || rows <= kPageLen;
-  if (outputs.count > 0 && outputs.count < rows && others_are_kept && !ops_.records(rows)) {
+  // Attention skips them, too, unless the backend records the step, with its own spans. In a coded
+  // cache rows read those just before them uncoded, skipped ones in the tail, which holds a page.
+  const bool tail_has_others = !cache.coded() || rows <= kPageLen;
+  if (outputs.count > 0 && outputs.count < rows && tail_has_others && !ops_.records(rows)) {
     narrow(step.spans, outputs, output_spans_);
     pass.wanted_spans = output_spans_;
   }

@@ -2,28 +2,10 @@
 
 #include <algorithm>
 
-#include "models/common/head.h"
 #include "models/qwen3_5/cost.h"
 #include "models/qwen3_5/forward.h"
 
 namespace slip::qwen3_5 {
-namespace {
-
-PagedKvSpec kv_spec(const Config& config) {
-  return {config.attention.kv_heads, config.attention.head_dim};
-}
-
-RecurrentSpec recurrent_spec(const Config& config) {
-  const DeltaNetConfig& delta = config.delta_net;
-  return {.key_heads = delta.key_heads,
-          .value_heads = delta.value_heads,
-          .key_dim = delta.key_dim,
-          .value_dim = delta.value_dim,
-          .conv_tail = delta.conv_width - 1,
-          .conv_channels = delta.conv_channels()};
-}
-
-}  // namespace
 
 StepLimits step_limits(const Config& config, int64_t max_rows, int64_t context) {
   StepLimits limits;
@@ -43,14 +25,22 @@ ModelInfo info_of(const Config& config, bool with_mtp) {
 }
 
 std::vector<CacheSpec> cache_specs(const Config& config, bool with_mtp) {
+  const DeltaNetConfig& delta = config.delta_net;
+  const PagedKvSpec kv{config.attention.kv_heads, config.attention.head_dim};
+  const RecurrentSpec state{.key_heads = delta.key_heads,
+                            .value_heads = delta.value_heads,
+                            .key_dim = delta.key_dim,
+                            .value_dim = delta.value_dim,
+                            .conv_tail = delta.conv_width - 1,
+                            .conv_channels = delta.conv_channels()};
   std::vector<CacheSpec> specs;
   for (const LayerKind kind : config.layers) {
     switch (kind) {
-      case LayerKind::attention: specs.emplace_back(kv_spec(config)); break;
-      case LayerKind::delta_net: specs.emplace_back(recurrent_spec(config)); break;
+      case LayerKind::attention: specs.emplace_back(kv); break;
+      case LayerKind::delta_net: specs.emplace_back(state); break;
     }
   }
-  if (with_mtp) specs.emplace_back(kv_spec(config));
+  if (with_mtp) specs.emplace_back(kv);
   return specs;
 }
 
@@ -76,17 +66,8 @@ Result<std::unique_ptr<Qwen35>> Qwen35::load(const LoadOptions& options, WeightS
 }
 
 void Qwen35::forward(const Step& step, Cache& cache) {
-  run_pass(pass_owner(), step, [&] {
-    const Pass pass{config_, ops_, cache, activations_, step.spans, step.ids.shape[0]};
-    const View residual = pass.of(activations_.residual);
-    const View normed = step.hidden.empty() ? pass.of(activations_.normed) : step.hidden;
-    prepare_rotation(pass);
-    ops_.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
-    for (size_t i = 0; i < weights_.layers.size(); ++i) decoder_layer(weights_.layers[i], i, pass);
-    ops_.rms_norm(
-        {.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.eps});
-    score(ops_, normed, output_rows(step.outputs), weights_.head, {step.logits, step.peaks});
-  });
+  const Pass pass{config_, ops_, cache, activations_, step.spans, step.ids.shape[0]};
+  run_pass(pass_owner(), step, [&] { qwen3_5::forward(weights_, step, pass); });
 }
 
 StepCost Qwen35::step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const {

@@ -49,7 +49,7 @@ StepLimits step_limits(const Config& config, int64_t max_rows, int64_t context);
 
 ModelInfo info_of(const Config& config, bool with_mtp);
 
-// The cache of every layer, and of the MTP layer behind them.
+// The cache of every layer, and of the MTP layer after them.
 std::vector<CacheSpec> cache_specs(const Config& config, bool with_mtp);
 
 }  // namespace slip::qwen3_5

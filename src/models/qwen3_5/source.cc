@@ -47,7 +47,7 @@ Source::Source(const Config& config, Checkpoint checkpoint, Prefixes prefixes)
 
 // A layer that cannot draft is no reason not to run the model.
 void Source::look_for_mtp() {
-  if (!has_mtp_tensors(*origin_.files(), prefixes_)) {
+  if (!has_tensors(*origin_.files(), prefixes_.mtp)) {
     if (config_.mtp_layers > 0)
       notes_.emplace_back(
           "config.json announces an MTP layer, the files hold none; drafting is off");

@@ -1,5 +1,6 @@
 #include "models/qwen3_5/weights.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/common/head.h"
@@ -105,28 +106,24 @@ void declare_heads(const Declaration& declaration, WeightTable& table, Weights& 
   table.add_linear(head, &weights.draft_rows);
 }
 
-bool has_prefix(const Checkpoint& checkpoint, const std::string& prefix) {
-  for (const StoredTensor& tensor : checkpoint.tensors())
-    if (tensor.name.starts_with(prefix)) return true;
-  return false;
-}
-
 }  // namespace
+
+bool has_tensors(const Checkpoint& checkpoint, const std::string& prefix) {
+  return std::ranges::any_of(checkpoint.tensors(), [&](const StoredTensor& tensor) {
+    return tensor.name.starts_with(prefix);
+  });
+}
 
 Result<Prefixes> find_prefixes(const Checkpoint& checkpoint) {
   Prefixes prefixes;
   SLIP_TRY(static_cast<TextPrefixes&>(prefixes), find_text_prefixes(checkpoint, "Qwen3.5"));
   for (const std::string candidate :
        {"mtp.", "model.mtp.", "language_model.mtp.", "model.language_model.mtp."}) {
-    if (!has_prefix(checkpoint, candidate)) continue;
+    if (!has_tensors(checkpoint, candidate)) continue;
     prefixes.mtp = candidate;
     break;
   }
   return prefixes;
-}
-
-bool has_mtp_tensors(const Checkpoint& checkpoint, const Prefixes& prefixes) {
-  return has_prefix(checkpoint, prefixes.mtp);
 }
 
 std::vector<std::string> missing_mtp_tensors(const Config& config, const Prefixes& prefixes,

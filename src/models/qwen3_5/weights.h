@@ -79,9 +79,8 @@ struct Prefixes : TextPrefixes {
 };
 Result<Prefixes> find_prefixes(const Checkpoint& checkpoint);
 
-// Whether the files hold a tensor of an MTP layer at all, and which ones of a whole layer they
-// lack.
-bool has_mtp_tensors(const Checkpoint& checkpoint, const Prefixes& prefixes);
+// Whether the files hold any tensor under a prefix, and which ones of an MTP layer they lack.
+bool has_tensors(const Checkpoint& checkpoint, const std::string& prefix);
 std::vector<std::string> missing_mtp_tensors(const Config& config, const Prefixes& prefixes,
                                              const WeightSource& source);
 
