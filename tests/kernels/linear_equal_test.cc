@@ -222,6 +222,7 @@ TEST_P(LinearEqual, EmbedIsExact) {
 }
 
 SLIP_TEST_BACKENDS(LinearEqual);
+INSTANTIATE_TEST_SUITE_P(Bytes, LinearEqual, ::testing::ValuesIn(byte_backends()), name_of_backend);
 
 }  // namespace
 }  // namespace slip

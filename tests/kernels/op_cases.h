@@ -81,10 +81,6 @@ Guarded constant_tensor(const Shape& shape, float value);
 // Small non-zero integers, so that every product and sum is exact.
 Guarded integer_tensor(const Shape& shape, Rng& rng, int64_t limit = 9);
 
-// Integers whose rounding to int8 or f16 is exact: each row's groups of 128 have the largest
-// magnitude 127 * 2^n, with an n of their own.
-Guarded int8_exact_tensor(int64_t rows, int64_t in, Rng& rng);
-
 // A weight in the plain layout, as the backend keeps it, and as numbers.
 struct TestWeight {
   Buffer plain_storage;
@@ -106,7 +102,7 @@ TestWeight make_weight(Ops& ops, const WeightInfo& info, Fill fill, Rng& rng);
 // Every format with the awkward input widths it can have; `out` is left to the test.
 std::vector<WeightInfo> weight_cases();
 std::string describe(const WeightInfo& info);
-bool uses_int8_activations(const WeightInfo& info, const OpTolerance& tolerance);
+bool uses_integer_activations(const WeightInfo& info, const OpTolerance& tolerance);
 bool uses_f16_activations(const WeightInfo& info, const OpTolerance& tolerance);
 
 // Integers that a backend rounds to themselves before they meet such a weight.
@@ -156,8 +152,12 @@ inline std::span<float> rows_of(const Guarded& tensor, int64_t first, int64_t ro
   return tensor.values().subspan(size_t(first * width), size_t(rows * width));
 }
 
+inline std::string name_of_backend(const ::testing::TestParamInfo<NamedOps>& instance) {
+  return instance.param.name;
+}
+
 #define SLIP_TEST_BACKENDS(suite)                                                       \
   INSTANTIATE_TEST_SUITE_P(Backends, suite, ::testing::ValuesIn(backends_under_test()), \
-                           [](const auto& instance) { return instance.param.name; })
+                           name_of_backend)
 
 }  // namespace slip
