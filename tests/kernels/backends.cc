@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/ref/ref_ops.h"
@@ -105,29 +106,50 @@ std::unique_ptr<Ops> make_rounded() {
   return std::make_unique<RoundedOps>();
 }
 
-}  // namespace
-
-// The reference is held against itself too: that tests the tests (integers are exact, bounds are
-// not negative, rows are invariant).
-std::vector<NamedOps> backends_under_test() {
-  std::vector<NamedOps> backends = fast_backends();
-  backends.push_back({.name = "ref", .make = [] { return make_ref_ops(); }, .tolerance = {}});
-  backends.push_back({.name = "ref_int16",
-                      .make = [] { return make_rounded<RefIntegerOps<kTwoByteSteps>>(); },
-                      .tolerance = {.activation_steps = kTwoByteSteps}});
-  backends.push_back({.name = "hosted_ref_f16",
-                      .make = [] { return hosted(make_rounded<RefF16Ops>()); },
-                      .tolerance = kCudaTolerance});
-  return backends;
-}
-
-std::vector<NamedOps> fast_backends() {
-  std::vector<NamedOps> backends = cpu_backends_with(2, "");
+std::vector<NamedOps> cuda_backends() {
+  std::vector<NamedOps> backends;
 #ifdef SLIP_CUDA
   backends.push_back({.name = "cuda",
                       .make = [] { return hosted(make_cuda_ops(0)); },
                       .tolerance = kCudaTolerance});
 #endif
+#ifdef SLIP_CUDA_ON_CPU
+  backends.back().slow = true;
+#endif
+  return backends;
+}
+
+void append(std::vector<NamedOps>& to, std::vector<NamedOps> more) {
+  std::ranges::move(more, std::back_inserter(to));
+}
+
+}  // namespace
+
+// The reference is held against itself too: that tests the tests (integers are exact, bounds are
+// not negative, rows are invariant).
+std::vector<NamedOps> backends_under_test() {
+  std::vector<NamedOps> backends = cpu_backends();
+  backends.push_back({.name = "ref", .make = [] { return make_ref_ops(); }, .tolerance = {}});
+  backends.push_back({.name = "ref_int16",
+                      .make = [] { return make_rounded<RefIntegerOps<kTwoByteSteps>>(); },
+                      .tolerance = {.activation_steps = kTwoByteSteps}});
+  append(backends, fusing_backends());
+  return backends;
+}
+
+std::vector<NamedOps> fast_backends() {
+  std::vector<NamedOps> backends = cpu_backends();
+  append(backends, cuda_backends());
+  return backends;
+}
+
+std::vector<NamedOps> cpu_backends() { return cpu_backends_with(2, ""); }
+
+std::vector<NamedOps> fusing_backends() {
+  std::vector<NamedOps> backends = cuda_backends();
+  backends.push_back({.name = "hosted_ref_f16",
+                      .make = [] { return hosted(make_rounded<RefF16Ops>()); },
+                      .tolerance = kCudaTolerance});
   return backends;
 }
 

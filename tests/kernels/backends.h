@@ -43,6 +43,8 @@ struct NamedOps {
   // Fails where the machine does not have what the backend runs on; tests are skipped then.
   std::function<Result<std::unique_ptr<Ops>>()> make;
   OpTolerance tolerance;
+  // Hundreds of times as slow as what it stands for: the longest tests take fewer sizes.
+  bool slow = false;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const NamedOps& ops) { return out << ops.name; }
@@ -51,6 +53,11 @@ std::vector<NamedOps> backends_under_test();
 
 // Those of them that are meant to be fast.
 std::vector<NamedOps> fast_backends();
+
+// Those on the CPU, and those that do the work of several operations at once where most compose
+// it: CUDA, and what stands in for it.
+std::vector<NamedOps> cpu_backends();
+std::vector<NamedOps> fusing_backends();
 
 // CPU backends whose activations have one byte, and a reference that rounds alike. Only linear
 // layers differ from those above.
