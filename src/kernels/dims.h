@@ -5,12 +5,23 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
-#include <string_view>
 
 #include "base/check.h"
 #include "kernels/args.h"
 
 namespace slip {
+
+// The name of a dimension. Compared by a hash (FNV-1a) that the compiler has computed: all threads
+// wait while an op looks at its shapes.
+struct DimName {
+  // NOLINTNEXTLINE(google-explicit-constructor): names are written as plain text.
+  consteval DimName(const char* name) : text(name) {
+    for (const char* c = name; *c != 0; ++c) hash = (hash ^ uint64_t(*c)) * 0x100000001b3;
+  }
+
+  const char* text;
+  uint64_t hash = 0xcbf29ce484222325;
+};
 
 // A name binds to a size on first use and must agree from then on. No allocation unless it fails:
 // ops are called hundreds of times in a step.
@@ -19,40 +30,39 @@ class Dims {
   explicit Dims(const char* op, SourceLocation where = SourceLocation::current())
       : op_(op), where_(where) {}
 
-  void match(const char* tensor, const Shape& shape,
-             std::initializer_list<std::string_view> names) {
+  void match(const char* tensor, const Shape& shape, std::initializer_list<DimName> names) {
     if (shape.rank() != int(names.size()))
       fail_check(
           cat(op_, ": ", tensor, " has shape ", shape, ", expected ", names.size(), " dimensions"),
           where_);
     int axis = 0;
-    for (const std::string_view name : names) bind(tensor, name, shape[axis++]);
+    for (const DimName& name : names) bind(tensor, name, shape[axis++]);
   }
 
-  void match(const char* tensor, const Weight& weight, std::string_view out, std::string_view in) {
+  void match(const char* tensor, const Weight& weight, DimName out, DimName in) {
     bind(tensor, out, weight.info.out);
     bind(tensor, in, weight.info.in);
   }
 
   // For sizes that no single tensor shows, such as key_heads.
-  void bind(const char* tensor, std::string_view name, int64_t size) {
+  void bind(const char* tensor, DimName name, int64_t size) {
     for (int i = 0; i < used_; ++i) {
       const Bound& bound = bound_[size_t(i)];
-      if (bound.name != name) continue;
+      if (bound.name != name.hash) continue;
       if (bound.size != size)
-        fail_check(cat(op_, ": ", name, ": ", bound.tensor, " has ", bound.size, ", ", tensor,
+        fail_check(cat(op_, ": ", name.text, ": ", bound.tensor, " has ", bound.size, ", ", tensor,
                        " has ", size),
                    where_);
       return;
     }
     require(used_ < int(bound_.size()), "too many dimension names");
-    bound_[size_t(used_++)] = {name, tensor, size};
+    bound_[size_t(used_++)] = {name.hash, tensor, size};
   }
 
-  int64_t operator[](std::string_view name) const {
+  int64_t operator[](DimName name) const {
     for (int i = 0; i < used_; ++i)
-      if (bound_[size_t(i)].name == name) return bound_[size_t(i)].size;
-    fail_check(cat(op_, ": no dimension ", name), where_);
+      if (bound_[size_t(i)].name == name.hash) return bound_[size_t(i)].size;
+    fail_check(cat(op_, ": no dimension ", name.text), where_);
   }
 
   template <class... Parts>
@@ -108,38 +118,51 @@ class Dims {
     bind("recipe", "value bytes", values * bits_of(kv.recipe.values) / 8);
   }
 
-  // Every position up to a span's last row has a page, and the page exists.
+  // Every position up to a span's last row has a page, and those that the span's rows lie in exist.
+  // The cache vouches for those before them, which may be thousands.
   void check_pages(std::span<const Span> spans, const KvPages& kv) const {
     check_spans(spans);
-    const int64_t pages = (*this)["pages"];
-    const int64_t page_len = (*this)["page_len"];
     if (kv.ring_pages > 0) {
+      const int64_t pages = (*this)["pages"];
       for (const Span& span : spans)
         require(span.state_slot >= 0 && (span.state_slot + 1) * kv.ring_pages <= pages,
                 "state slot ", span.state_slot, " with rings of ", kv.ring_pages, " pages of ",
                 pages);
       return;
     }
+    const int64_t page_len = (*this)["page_len"];
     for (const Span& span : spans) {
       const int64_t end = span.start + span.rows;
       require(span.start >= 0 && int64_t(span.pages.size()) * page_len >= end, "span ends at ", end,
               " but has ", span.pages.size(), " pages of ", page_len);
-      for (int64_t i = 0; i * page_len < end; ++i)
-        require(span.pages[size_t(i)] >= 0 && span.pages[size_t(i)] < pages, "page ",
-                span.pages[size_t(i)], " of ", pages);
+      check_pages_exist(span, span.start / page_len, end);
     }
   }
 
+  // Those too, after check_pages(): the reference looks at every page.
+  void check_all_pages(std::span<const Span> spans, const KvPages& kv) const {
+    if (kv.ring_pages > 0) return;
+    for (const Span& span : spans) check_pages_exist(span, 0, span.start + span.rows);
+  }
+
  private:
+  // The pages of a span from `first` on that positions before `end` lie in.
+  void check_pages_exist(const Span& span, int64_t first, int64_t end) const {
+    const int64_t pages = (*this)["pages"], page_len = (*this)["page_len"];
+    for (int64_t i = first; i * page_len < end; ++i)
+      require(span.pages[size_t(i)] >= 0 && span.pages[size_t(i)] < pages, "page ",
+              span.pages[size_t(i)], " of ", pages);
+  }
+
   struct Bound {
-    std::string_view name;  // a view: lengths are known to the compiler, and most differ
+    uint64_t name;  // its hash
     const char* tensor;
     int64_t size;
   };
 
   const char* op_;
   SourceLocation where_;
-  std::array<Bound, 16> bound_{};
+  std::array<Bound, 16> bound_;  // the first used_ are set
   int used_ = 0;
 };
 

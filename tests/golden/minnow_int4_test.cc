@@ -1,5 +1,5 @@
 // models/minnow (int4, MTP in 16 bit) against its goldens. The reference computes in float32 and
-// must give every logit; the fast backends round activations to int8 and must keep the
+// must give every logit; the fast backends round activations, to 16 bits, and must keep the
 // distribution.
 #include <cmath>
 

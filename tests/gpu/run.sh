@@ -22,7 +22,7 @@ sanitized=(NormEqual.GatedRmsNorm NormEqual.RopeTable NormEqual.Join NormEqual.P
   ExpertsEqual.ManyExperts AttentionEqual.HostileScores AttentionEqual.EqualScoresAreTheExactMean
   DeltaNetEqual.HostileGates RecordReplay.RecordsMatchTheReference KvCodesEqual.HostileScores
   KvCodesEqual.RowsAreLeftAsTheTailHoldsThem FusedEqual.GateHeadsThenLinear
-  FusedEqual.GatedDeltaNet WideEqual.IntegersAreExact WideEqual.GatedMlp
+  MixerEqual.GatedDeltaNet WideEqual.IntegersAreExact WideEqual.GatedMlp
   KvCodesEqual.WideHeadsOfManyRows)
 
 rows=()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/ref/ref_ops.h"
@@ -23,9 +24,11 @@ class RefRoundedOps : public RefOps {
     if (!rounds(args.weight.info.format)) return RefOps::linear(args);
     std::vector<float> rounded(args.x.f32(), args.x.f32() + args.x.count());
     const size_t in = size_t(args.x.shape[1]);
+    const int of_weight = args.weight.info.group;
+    const size_t group = of_weight > 0 ? size_t(of_weight) : 128;
     for (size_t row = 0; row < rounded.size(); row += in)
-      for (size_t i = 0; i < in; i += 128)
-        round_group({rounded.data() + row + i, std::min<size_t>(128, in - i)});
+      for (size_t i = 0; i < in; i += group)
+        round_group({rounded.data() + row + i, std::min(group, in - i)});
     LinearArgs with_rounded = args;
     with_rounded.x.data = reinterpret_cast<std::byte*>(rounded.data());
     RefOps::linear(with_rounded);
@@ -42,12 +45,13 @@ class RefRoundedOps : public RefOps {
   }
 };
 
-class RefInt8Ops : public RefRoundedOps {
+template <int kSteps>
+class RefIntegerOps : public RefRoundedOps {
   bool rounds(WeightFormat format) const override {
     return format == WeightFormat::int8_row || format == WeightFormat::int4_group;
   }
   void round_group(std::span<float> group) const override {
-    const float scale = largest_of(group) / 127.0f;
+    const float scale = largest_of(group) / float(kSteps);
     for (float& value : group) value = scale == 0 ? 0 : std::nearbyint(value / scale) * scale;
   }
 };
@@ -75,34 +79,13 @@ Result<std::unique_ptr<Ops>> hosted(Result<std::unique_ptr<Ops>> far) {
   return std::unique_ptr<Ops>(std::make_unique<HostedOps>(std::move(far).value()));
 }
 
-std::unique_ptr<Ops> make_test_cpu_ops(Isa isa) {
+ThreadPool& test_pool() {
   static ThreadPool pool(2);
-  return make_cpu_ops(pool, isa);
+  return pool;
 }
 
-template <class RoundedOps>
-std::unique_ptr<Ops> make_rounded() {
-  return std::make_unique<RoundedOps>();
-}
-
-}  // namespace
-
-// The reference is held against itself too: that tests the tests (integers are exact, bounds are
-// not negative, rows are invariant).
-std::vector<NamedOps> backends_under_test() {
-  std::vector<NamedOps> backends;
-  backends.push_back({.name = "ref", .make = [] { return make_ref_ops(); }, .tolerance = {}});
-  backends.push_back({.name = "ref_int8",
-                      .make = [] { return make_rounded<RefInt8Ops>(); },
-                      .tolerance = {.int8_activations = true}});
-  backends.push_back({.name = "hosted_ref_f16",
-                      .make = [] { return hosted(make_rounded<RefF16Ops>()); },
-                      .tolerance = kCudaTolerance});
-  for (NamedOps& backend : fast_backends()) backends.push_back(std::move(backend));
-  return backends;
-}
-
-std::vector<NamedOps> fast_backends() {
+// One for each instruction set that this machine has.
+std::vector<NamedOps> cpu_backends_with(int activation_bytes, const std::string& suffix) {
   std::vector<NamedOps> backends;
   for (const Isa isa : available_isas()) {
     const char* name = isa == Isa::avx512 ? "cpu_avx512"
@@ -110,15 +93,71 @@ std::vector<NamedOps> fast_backends() {
                        : isa == Isa::neon ? "cpu_neon"
                        : isa == Isa::i8mm ? "cpu_i8mm"
                                           : "cpu_portable";
-    backends.push_back({.name = name,
-                        .make = [isa] { return make_test_cpu_ops(isa); },
-                        .tolerance = {.int8_activations = true}});
+    backends.push_back(
+        {.name = name + suffix,
+         .make = [=] { return make_cpu_ops(test_pool(), isa, activation_bytes); },
+         .tolerance = {.activation_steps = activation_bytes == 1 ? kByteSteps : kTwoByteSteps}});
   }
+  return backends;
+}
+
+template <class RoundedOps>
+std::unique_ptr<Ops> make_rounded() {
+  return std::make_unique<RoundedOps>();
+}
+
+std::vector<NamedOps> cuda_backends() {
+  std::vector<NamedOps> backends;
 #ifdef SLIP_CUDA
   backends.push_back({.name = "cuda",
                       .make = [] { return hosted(make_cuda_ops(0)); },
                       .tolerance = kCudaTolerance});
 #endif
+#ifdef SLIP_CUDA_ON_CPU
+  backends.back().slow = true;
+#endif
+  return backends;
+}
+
+void append(std::vector<NamedOps>& to, std::vector<NamedOps> more) {
+  std::ranges::move(more, std::back_inserter(to));
+}
+
+}  // namespace
+
+// The reference is held against itself too: that tests the tests (integers are exact, bounds are
+// not negative, rows are invariant).
+std::vector<NamedOps> backends_under_test() {
+  std::vector<NamedOps> backends = cpu_backends();
+  backends.push_back({.name = "ref", .make = [] { return make_ref_ops(); }, .tolerance = {}});
+  backends.push_back({.name = "ref_int16",
+                      .make = [] { return make_rounded<RefIntegerOps<kTwoByteSteps>>(); },
+                      .tolerance = {.activation_steps = kTwoByteSteps}});
+  append(backends, fusing_backends());
+  return backends;
+}
+
+std::vector<NamedOps> fast_backends() {
+  std::vector<NamedOps> backends = cpu_backends();
+  append(backends, cuda_backends());
+  return backends;
+}
+
+std::vector<NamedOps> cpu_backends() { return cpu_backends_with(2, ""); }
+
+std::vector<NamedOps> fusing_backends() {
+  std::vector<NamedOps> backends = cuda_backends();
+  backends.push_back({.name = "hosted_ref_f16",
+                      .make = [] { return hosted(make_rounded<RefF16Ops>()); },
+                      .tolerance = kCudaTolerance});
+  return backends;
+}
+
+std::vector<NamedOps> byte_backends() {
+  std::vector<NamedOps> backends = cpu_backends_with(1, "_bytes");
+  backends.push_back({.name = "ref_int8",
+                      .make = [] { return make_rounded<RefIntegerOps<kByteSteps>>(); },
+                      .tolerance = {.activation_steps = kByteSteps}});
   return backends;
 }
 

@@ -15,8 +15,10 @@ namespace slip {
 
 // What a backend may do to the numbers. Everything else follows from the formats.
 struct OpTolerance {
-  // int4 and int8 weights meet activations rounded to int8, one scale per row and 128 inputs.
-  bool int8_activations = false;
+  // int4 and int8 weights meet activations rounded to integers: up to so many steps from zero to
+  // the largest of a row's 128 inputs, or of a group of the weight where that has less. 0: not
+  // rounded.
+  int activation_steps = 0;
   // fp8, int8 and int4 weights meet activations rounded to f16, in units of a power of two for each
   // row and 128 inputs.
   bool f16_activations = false;
@@ -33,11 +35,16 @@ struct OpTolerance {
   int64_t exact_delta_rows = 8;
 };
 
+// Steps of the CPU's activations of one and of two bytes.
+inline constexpr int kByteSteps = 127, kTwoByteSteps = 127 * 256;
+
 struct NamedOps {
   std::string name;  // letters and digits: part of a test's name
   // Fails where the machine does not have what the backend runs on; tests are skipped then.
   std::function<Result<std::unique_ptr<Ops>>()> make;
   OpTolerance tolerance;
+  // Hundreds of times as slow as what it stands for: the longest tests take fewer sizes.
+  bool slow = false;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const NamedOps& ops) { return out << ops.name; }
@@ -46,5 +53,14 @@ std::vector<NamedOps> backends_under_test();
 
 // Those of them that are meant to be fast.
 std::vector<NamedOps> fast_backends();
+
+// Those on the CPU, and those that do the work of several operations at once where most compose
+// it: CUDA, and what stands in for it.
+std::vector<NamedOps> cpu_backends();
+std::vector<NamedOps> fusing_backends();
+
+// CPU backends whose activations have one byte, and a reference that rounds alike. Only linear
+// layers differ from those above.
+std::vector<NamedOps> byte_backends();
 
 }  // namespace slip

@@ -268,6 +268,32 @@ TEST_P(ExpertsEqual, ManyExperts) {
   }
 }
 
+// Experts of two formats: steps run one kind, the other, or both, and a row may not tell.
+TEST_P(ExpertsEqual, FormatsThatDiffer) {
+  Rng rng(9);
+  constexpr int64_t kRows = 5, kTopK = 2;
+  constexpr int32_t kIds[kRows][kTopK] = {{0, 2}, {1, 3}, {4, 1}, {5, 0}, {2, 4}};
+  for (const WeightFormat other : {WeightFormat::bf16, WeightFormat::int8_row}) {
+    ExpertsCase test =
+        make_case(ops(), {WeightFormat::int4_group, 256, 128, 128}, 6, kTopK, std::nullopt, rng);
+    for (size_t e = 1; e < test.tests.size(); e += 2) {
+      test.tests[e] = make_mlp(ops(), {other, 256, 128, 0}, rng);
+      test.plain[e] = test.tests[e].plain();
+      test.packed[e] = test.tests[e].packed();
+    }
+    std::memcpy(test.ids.i32(), kIds, sizeof(kIds));
+    const Guarded right = copy_of(test.base.view().first(kRows)), all = copy_of(right);
+    const Guarded alone = copy_of(right);
+    ref().experts(test.args(0, kRows, true, right));
+    ops().experts(test.args(0, kRows, false, all));
+    for (int64_t r = 0; r < kRows; ++r)
+      ops().experts(test.args(r, 1, false, alone.view().slice(r, 1)));
+    const std::string what = cat("experts, int4 and ", name_of(other));
+    expect_within(all.values(), right.values(), experts_bound(test, kRows), what);
+    expect_same_bits(alone.values(), all.values(), what + ", row by row");
+  }
+}
+
 // With GELU, and over what was there: that is NaN, and must not matter.
 TEST_P(ExpertsEqual, GeluThatReplaces) {
   Rng rng(6);

@@ -122,6 +122,10 @@ Guarded integer_tensor(const Shape& shape, Rng& rng, int64_t limit) {
   return tensor;
 }
 
+namespace {
+
+// Integers whose rounding to int8 or f16 is exact: each row's groups of 128 have the largest
+// magnitude 127 * 2^n, with an n of their own.
 Guarded int8_exact_tensor(int64_t rows, int64_t in, Rng& rng) {
   Guarded tensor({rows, in});
   for (int64_t r = 0; r < rows; ++r) {
@@ -138,6 +142,29 @@ Guarded int8_exact_tensor(int64_t rows, int64_t in, Rng& rng) {
   }
   return tensor;
 }
+
+// The same for more steps than a byte has. Each of a row's groups has one value at the last step,
+// and others of a size that needs the low byte and, with it, sometimes the high one. Sums have to
+// stay below 2^24: wide rows have some eight groups, the others are zero.
+Guarded steps_exact_tensor(const WeightInfo& info, int64_t rows, int steps, Rng& rng) {
+  constexpr int64_t kOthers = 300, kMostGroups = 8;
+  const int64_t group = info.group > 0 ? info.group : kActivationGroup;
+  const int64_t groups = (info.in + group - 1) / group;
+  Guarded tensor({rows, info.in});
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t begin = 0; begin < info.in; begin += group) {
+      const int64_t end = std::min(info.in, begin + group);
+      const bool zero = groups > kMostGroups && rng.integer(1, groups) > kMostGroups;
+      const float unit = zero ? 0 : float(1 << rng.integer(0, 1));
+      float* row = tensor.f32() + r * info.in;
+      for (int64_t i = begin; i < end; ++i) row[i] = unit * float(rng.nonzero(kOthers));
+      row[rng.integer(begin, end - 1)] = unit * float(rng.integer(0, 1) ? steps : -steps);
+    }
+  }
+  return tensor;
+}
+
+}  // namespace
 
 TestWeight make_weight(Ops& ops, const WeightInfo& info, Fill fill, Rng& rng) {
   TestWeight weight;
@@ -171,8 +198,8 @@ std::string describe(const WeightInfo& info) {
              info.group ? cat(" in groups of ", info.group) : "");
 }
 
-bool uses_int8_activations(const WeightInfo& info, const OpTolerance& tolerance) {
-  return tolerance.int8_activations &&
+bool uses_integer_activations(const WeightInfo& info, const OpTolerance& tolerance) {
+  return tolerance.activation_steps > 0 &&
          (info.format == WeightFormat::int4_group || info.format == WeightFormat::int8_row);
 }
 
@@ -183,7 +210,10 @@ bool uses_f16_activations(const WeightInfo& info, const OpTolerance& tolerance) 
 }
 
 Guarded exact_inputs(const WeightInfo& info, int64_t rows, const OpTolerance& tolerance, Rng& rng) {
-  if (uses_int8_activations(info, tolerance) || uses_f16_activations(info, tolerance))
+  const bool to_integers = uses_integer_activations(info, tolerance);
+  if (to_integers && tolerance.activation_steps > kByteSteps)
+    return steps_exact_tensor(info, rows, tolerance.activation_steps, rng);
+  if (to_integers || uses_f16_activations(info, tolerance))
     return int8_exact_tensor(rows, info.in, rng);
   return integer_tensor({rows, info.in}, rng);
 }
@@ -193,11 +223,10 @@ std::vector<double> linear_bound(const TestWeight& weight, std::span<const float
   const WeightInfo& info = weight.plain.info;
   // Rounding costs a share of each value and a share of its group's maximum.
   double of_value = 0, of_maximum = 0;
-  if (uses_int8_activations(info, tolerance)) {
-    // |x - scale * code| is half a step; a step is the group's maximum over 127. The scale and the
-    // product are floats.
+  if (uses_integer_activations(info, tolerance)) {
+    // |x - scale * code| is half a step. The scale and the product are floats.
     of_value = 4 * kRoundoff;
-    of_maximum = (1 + 0x1p-12) / 254;
+    of_maximum = (1 + 0x1p-12) / (2 * tolerance.activation_steps);
   } else if (uses_f16_activations(info, tolerance)) {
     // The unit is a power of two at most 2 below the maximum; subnormal f16 are 2^-24 of it apart.
     of_value = unit_roundoff<10>;
@@ -240,8 +269,8 @@ std::vector<float> plain_linear(const TestWeight& weight, std::span<const float>
   const std::vector<double> maxima = group_maxima(x);
   for (size_t i = 0; i < x.size(); ++i) {
     if (maxima[i] == 0) continue;
-    if (uses_int8_activations(info, tolerance)) {
-      const float scale = float(maxima[i]) / 127.0f;
+    if (uses_integer_activations(info, tolerance)) {
+      const float scale = float(maxima[i]) / float(tolerance.activation_steps);
       inputs[i] = scale == 0 ? 0 : std::nearbyint(x[i] / scale) * scale;
     } else if (uses_f16_activations(info, tolerance)) {
       const int unit = std::ilogb(maxima[i]);

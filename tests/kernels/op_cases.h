@@ -43,10 +43,12 @@ class Rng {
   double uniform(double low, double high) {
     return low + (high - low) * double(bits_() >> 11) * 0x1p-53;
   }
+  // The sum of twelve that are uniform in [-0.5, 0.5].
   double normal() {
-    double sum = 0;
-    for (int i = 0; i < 12; ++i) sum += uniform(-0.5, 0.5);
-    return sum;
+    uint64_t sum = 0;
+    for (int draw = 0; draw < 3; ++draw)
+      for (uint64_t parts = bits_(); parts != 0; parts >>= 16) sum += parts & 0xffff;
+    return double(sum) / 0xffff - 6;
   }
 
  private:
@@ -81,10 +83,6 @@ Guarded constant_tensor(const Shape& shape, float value);
 // Small non-zero integers, so that every product and sum is exact.
 Guarded integer_tensor(const Shape& shape, Rng& rng, int64_t limit = 9);
 
-// Integers whose rounding to int8 or f16 is exact: each row's groups of 128 have the largest
-// magnitude 127 * 2^n, with an n of their own.
-Guarded int8_exact_tensor(int64_t rows, int64_t in, Rng& rng);
-
 // A weight in the plain layout, as the backend keeps it, and as numbers.
 struct TestWeight {
   Buffer plain_storage;
@@ -106,7 +104,7 @@ TestWeight make_weight(Ops& ops, const WeightInfo& info, Fill fill, Rng& rng);
 // Every format with the awkward input widths it can have; `out` is left to the test.
 std::vector<WeightInfo> weight_cases();
 std::string describe(const WeightInfo& info);
-bool uses_int8_activations(const WeightInfo& info, const OpTolerance& tolerance);
+bool uses_integer_activations(const WeightInfo& info, const OpTolerance& tolerance);
 bool uses_f16_activations(const WeightInfo& info, const OpTolerance& tolerance);
 
 // Integers that a backend rounds to themselves before they meet such a weight.
@@ -145,7 +143,19 @@ class OpsTest : public ::testing::TestWithParam<NamedOps> {
   const OpTolerance& tolerance() const { return GetParam().tolerance; }
   double exp_error() const { return tolerance().exp_ulps * kRoundoff; }
 
+  // All sizes. Slow backends take every third, beginning anywhere, so that a test has them all, but
+  // not with each other.
+  template <size_t kCount>
+  std::vector<int64_t> some_of(const int64_t (&sizes)[kCount]) {
+    const size_t step = GetParam().slow ? 3 : 1;
+    std::vector<int64_t> some;
+    for (size_t i = size_t(choice_.integer(0, int64_t(step) - 1)); i < kCount; i += step)
+      some.push_back(sizes[i]);
+    return some;
+  }
+
  private:
+  Rng choice_{0};
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Ops> ref_;
 };
@@ -156,8 +166,12 @@ inline std::span<float> rows_of(const Guarded& tensor, int64_t first, int64_t ro
   return tensor.values().subspan(size_t(first * width), size_t(rows * width));
 }
 
+inline std::string name_of_backend(const ::testing::TestParamInfo<NamedOps>& instance) {
+  return instance.param.name;
+}
+
 #define SLIP_TEST_BACKENDS(suite)                                                       \
   INSTANTIATE_TEST_SUITE_P(Backends, suite, ::testing::ValuesIn(backends_under_test()), \
-                           [](const auto& instance) { return instance.param.name; })
+                           name_of_backend)
 
 }  // namespace slip

@@ -154,9 +154,10 @@ TEST(RefAttentionDeathTest, StopsOnMissingPages) {
     make_ref_ops()->attention(
         {.q = q, .kv = {keys, values}, .out = out, .scale = 1, .spans = {&span, 1}});
   };
-  const int32_t one[] = {0}, wild[] = {0, 2};
+  const int32_t one[] = {0}, wild[] = {0, 2}, wild_before[] = {2, 0};
   EXPECT_DEATH(run(one), "attention: span ends at 9 but has 1 pages of 8");
   EXPECT_DEATH(run(wild), "attention: page 2 of 2");
+  EXPECT_DEATH(run(wild_before), "attention: page 2 of 2");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "kernels/cpu/cpu_ops_impl.h"
 
@@ -14,15 +15,17 @@ bool same_format(const WeightInfo& a, const WeightInfo& b) {
   return a.format == b.format && a.group == b.group;
 }
 
-// Rows are rounded once for all experts, so experts must agree on how. Files made by one
-// quantizer do; anything else takes the composition.
-bool uniform(const ExpertsArgs& args) {
+// Rows are rounded once for all experts, so those that a step runs must agree on how. Files made by
+// one quantizer do; anything else takes the composition, which has the same bits.
+bool uniform(const ExpertsArgs& args, std::span<const int32_t> active) {
   const GatedMlp& first = args.experts[0];
-  for (const GatedMlp& expert : args.experts)
+  for (const int32_t id : active) {
+    const GatedMlp& expert = args.experts[size_t(id)];
     if (!same_format(expert.gate.info, first.gate.info) ||
         !same_format(expert.up.info, first.gate.info) ||
         !same_format(expert.down.info, first.down.info))
       return false;
+  }
   const auto compatible = [](const WeightInfo& a, const WeightInfo& b) {
     return !uses_integer_activations(a.format) || !uses_integer_activations(b.format) ||
            activation_group(a) == activation_group(b);
@@ -66,7 +69,6 @@ void CpuOps::route(const RouteArgs& args) {
 
 void CpuOps::experts(const ExpertsArgs& args) {
   check_shapes(args);
-  if (!uniform(args)) return Ops::experts(args);
   const int64_t rows = args.x.shape[0], hidden = args.x.shape[1], top_k = args.ids.shape[1];
   const int64_t experts = int64_t(args.experts.size()), pairs = rows * top_k;
   const bool shared = !args.shared.gate.empty();
@@ -84,6 +86,7 @@ void CpuOps::experts(const ExpertsArgs& args) {
     start += expert_counts_[size_t(e)];
     if (expert_counts_[size_t(e)] > 0) active_experts_[size_t(active++)] = int32_t(e);
   }
+  if (!uniform(args, {active_experts_.data(), size_t(active)})) return Ops::experts(args);
   inputs_.set(args.x.f32(), rows, hidden, hidden);
   inputs_.prepare(args.experts[0].gate.info, loops_, pool_);
   if (shared) inputs_.prepare(args.shared.gate.info, loops_, pool_);

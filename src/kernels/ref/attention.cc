@@ -71,6 +71,7 @@ void attend(const AttentionArgs& args, const Reader& reader, const float* q, flo
 
 void RefOps::attention(const AttentionArgs& args) {
   const Dims dims = check_shapes(args);
+  dims.check_all_pages(args.spans, args.kv);
   const int64_t q_heads = dims["q_heads"], head_dim = dims["head_dim"];
   const int64_t heads_per_kv = q_heads / dims["kv_heads"];
   for (const Span& span : args.spans) {
