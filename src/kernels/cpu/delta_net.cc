@@ -81,13 +81,21 @@ float* DeltaRule::state(const Span& span, int64_t head, int64_t strip) const {
          strip * kDeltaColumns;
 }
 
-void DeltaRule::run_rows(const Rows& rows, int64_t head, int64_t strip,
+float* DeltaRule::next_state(const Span& span, const Part& part, int64_t head,
+                             int64_t strip) const {
+  if (strip + 1 < part.first_strip + part.strips) return state(span, head, strip + 1);
+  if (head + 1 < part.first_head + part.heads) return state(span, head + 1, part.first_strip);
+  return nullptr;
+}
+
+void DeltaRule::run_rows(const Rows& rows, int64_t head, int64_t strip, float* next_state,
                          const Scratch& scratch) const {
   const int64_t channels = args_.qkv.shape[1];
   const int64_t column = strip * kDeltaColumns;
   loops_.delta_columns(
       {.state = state(rows.span, head, strip),
        .state_stride = value_dim_,
+       .next_state = next_state,
        .key_dim = key_dim_,
        .columns = std::min(kDeltaColumns, value_dim_ - column),
        .replay = replay(rows.span, head, column),
@@ -124,7 +132,7 @@ void DeltaRule::run(const Span& span, const Part& part, float* memory) const {
           prepare_keys(rows, key_head, scratch);
           prepare_gates(rows, head, scratch);
         }
-        run_rows(rows, head, strip, scratch);
+        run_rows(rows, head, strip, next_state(span, part, head, strip), scratch);
         begin += rows.count;
       } while (begin < span.rows);
     }

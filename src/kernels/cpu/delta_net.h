@@ -72,7 +72,10 @@ class DeltaRule {
   // Leaves what the next step needs to replay these rows, and returns where their deltas go.
   float* record(const Rows& rows, int64_t head, int64_t strip, const Scratch& scratch) const;
   float* state(const Span& span, int64_t head, int64_t strip) const;
-  void run_rows(const Rows& rows, int64_t head, int64_t strip, const Scratch& scratch) const;
+  // The strip that is run behind this one, or null.
+  float* next_state(const Span& span, const Part& part, int64_t head, int64_t strip) const;
+  void run_rows(const Rows& rows, int64_t head, int64_t strip, float* next_state,
+                const Scratch& scratch) const;
 
   DeltaNetArgs args_;
   const Loops& loops_;
