@@ -1,5 +1,6 @@
 // Operations that do the work of several: of every backend, to the bit what those do one after the
 // other. Those are compared with the reference in tests of their own.
+#include "kernels/cpu/cpu_ops.h"
 #include "tests/kernels/op_cases.h"
 
 namespace slip {
@@ -192,7 +193,7 @@ struct MixerMemory {
   }
 };
 
-TEST_P(MixerEqual, GatedDeltaNet) {
+void gated_delta_net_equals_its_parts(Ops& ops, const std::vector<Mixer>& mixers) {
   Rng rng(2);
   struct Part {
     int64_t rows;
@@ -212,15 +213,14 @@ TEST_P(MixerEqual, GatedDeltaNet) {
       {{9, false, 0}},  // more rows than go through at once
       {{17, false, 3}},
   };
-  for (const Mixer& m : {Mixer{1, 1, 128, int4_group}, Mixer{2, 8, 128, int4_group},
-                         Mixer{3, 3, 128, bf16}, Mixer{2, 4, 64, int4_group}}) {
+  for (const Mixer& m : mixers) {
     const Guarded conv = random_tensor({m.kWidth, m.channels()}, rng);
     const Guarded rate = random_tensor({m.value_heads}, rng, 0.1);
     const Guarded dt_bias = random_tensor({m.value_heads}, rng);
     const Guarded scale = random_tensor({m.dim}, rng);
     const int64_t width = m.value_heads * m.dim;
     const TestWeight weight = make_weight(
-        ops(), {m.format, m.kHidden, width, m.format == int4_group ? 128 : 0}, Fill::random, rng);
+        ops, {m.format, m.kHidden, width, m.format == int4_group ? 128 : 0}, Fill::random, rng);
     for (const std::vector<Part>& step : steps) {
       std::vector<Span> spans;
       int64_t rows = 0;
@@ -262,11 +262,34 @@ TEST_P(MixerEqual, GatedDeltaNet) {
             .key_heads = m.key_heads,
             .spans = spans};
       };
-      ops().gated_delta_net(args(fused));
-      ops().Ops::gated_delta_net(args(composed));
+      ops.gated_delta_net(args(fused));
+      ops.Ops::gated_delta_net(args(composed));
       fused.expect_equal(
           composed, cat(m.value_heads, " heads of ", m.dim, ", ", spans.size(), " sequences, ",
                         rows, " rows, first of ", spans[0].rows, ", replays ", spans[0].replay));
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST_P(MixerEqual, GatedDeltaNet) {
+  gated_delta_net_equals_its_parts(
+      ops(), {Mixer{1, 1, 128, int4_group}, Mixer{2, 8, 128, int4_group}, Mixer{3, 3, 128, bf16},
+              Mixer{2, 4, 64, int4_group}});
+}
+
+// Heads whose channels and values are no whole vectors, or no whole groups of scales, too.
+TEST(CpuFusedEqual, GatedDeltaNetOnAnyNumberOfThreads) {
+  for (const Isa isa : available_isas()) {
+    for (const int threads : {1, 2, 3, 4}) {
+      SCOPED_TRACE(cat(name_of(isa), ", ", threads, " threads"));
+      ThreadPool pool(threads);
+      const std::unique_ptr<Ops> ops = make_cpu_ops(pool, isa);
+      ops->reserve({.rows = 20, .widest_input = 1024});
+      gated_delta_net_equals_its_parts(*ops, {{4, 8, 64, int4_group},
+                                              {3, 3, 128, int8_row},
+                                              {2, 2, 64, int4_group},
+                                              {4, 4, 20, bf16}});
       if (HasFailure()) return;
     }
   }

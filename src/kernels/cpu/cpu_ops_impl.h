@@ -43,6 +43,7 @@ class CpuOps : public Ops {
   void causal_conv(const CausalConvArgs& args) override;
   void delta_net(const DeltaNetArgs& args) override;
   void gated_rms_norm(const GatedRmsNormArgs& args) override;
+  void gated_delta_net(const GatedDeltaNetArgs& args) override;
   void rope_table(const RopeTableArgs& args) override;
   void rotate_and_store(const RotateAndStoreArgs& args) override;
   void attention(const AttentionArgs& args) override;

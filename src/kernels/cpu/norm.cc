@@ -1,3 +1,5 @@
+#include "kernels/cpu/norm.h"
+
 #include "kernels/cpu/cpu_ops_impl.h"
 
 namespace slip {
@@ -20,11 +22,7 @@ void CpuOps::gated_rms_norm(const GatedRmsNormArgs& args) {
   check_shapes(args);
   const int64_t rows = args.x.shape[0], heads = args.x.shape[1], dim = args.x.shape[2];
   for_rows(rows, rows * heads * dim, [&](int64_t row) {
-    for (int64_t head = 0; head < heads; ++head) {
-      const int64_t offset = (row * heads + head) * dim;
-      loops_.gated_rms_norm(args.x.f32() + offset, args.gate.f32() + offset, args.scale.f32(), dim,
-                            args.eps, args.out.f32() + offset);
-    }
+    for (int64_t head = 0; head < heads; ++head) gated_norm_head(args, row, head, loops_);
   });
 }
 

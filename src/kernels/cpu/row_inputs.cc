@@ -47,27 +47,45 @@ void RowInputs::set(const float* x, int64_t rows, int64_t width, int64_t stride)
   for (int64_t r = 0; r < rows; ++r) rows_[size_t(r)] = {x + r * stride, nullptr, nullptr, nullptr};
 }
 
-void RowInputs::prepare(const WeightInfo& info, const Loops& loops, ThreadPool& pool) {
-  if (!uses_integer_activations(info.format) || group_ == activation_group(info)) return;
-  group_ = activation_group(info);
-  const int64_t groups = (width_ + group_ - 1) / group_;
-  auto* codes = reinterpret_cast<int8_t*>(codes_.data());
-  auto* scales = reinterpret_cast<float*>(scales_.data());
-  auto* sums = reinterpret_cast<int32_t*>(sums_.data());
-  const auto quantize = [&](int64_t r) {
+// Where the codes of each row will be, with `group` inputs per scale.
+void RowInputs::place_codes(int64_t group, const Loops& loops) {
+  group_ = group;
+  const int64_t groups = (width_ + group - 1) / group;
+  const auto* codes = reinterpret_cast<const int8_t*>(codes_.data());
+  const auto* scales = reinterpret_cast<const float*>(scales_.data());
+  const auto* sums = reinterpret_cast<const int32_t*>(sums_.data());
+  for (int64_t r = 0; r < row_count_; ++r) {
     RowInput& row = rows_[size_t(r)];
-    int8_t* row_codes = codes + loops.activation_bytes * r * padded(width_);
-    loops.quantize_row(row.values, width_, group_, row_codes, scales + r * groups,
-                       sums + r * groups);
-    row.codes = row_codes;
+    row.codes = codes + loops.activation_bytes * r * padded(width_);
     row.scales = scales + r * groups;
     row.sums = sums + r * groups;
-  };
+  }
+}
+
+void RowInputs::prepare_part(int64_t r, int64_t first, int64_t values, const Loops& loops) {
+  const int64_t groups = (width_ + group_ - 1) / group_;
+  const int64_t first_group = r * groups + first / group_;
+  loops.quantize_row(rows_[size_t(r)].values + first, values, group_,
+                     reinterpret_cast<int8_t*>(codes_.data()) +
+                         loops.activation_bytes * (r * padded(width_) + first),
+                     reinterpret_cast<float*>(scales_.data()) + first_group,
+                     reinterpret_cast<int32_t*>(sums_.data()) + first_group);
+}
+
+bool RowInputs::begin_parts(const WeightInfo& info, int64_t values, const Loops& loops) {
+  if (!uses_integer_activations(info.format) || values % activation_group(info) != 0) return false;
+  place_codes(activation_group(info), loops);
+  return true;
+}
+
+void RowInputs::prepare(const WeightInfo& info, const Loops& loops, ThreadPool& pool) {
+  if (!uses_integer_activations(info.format) || group_ == activation_group(info)) return;
+  place_codes(activation_group(info), loops);
   // A few short rows are done before a second thread would have started.
   if (row_count_ * width_ < 8192) {
-    for (int64_t r = 0; r < row_count_; ++r) quantize(r);
+    for (int64_t r = 0; r < row_count_; ++r) prepare_part(r, 0, width_, loops);
   } else {
-    pool.run(row_count_, [&](int64_t r, int) { quantize(r); });
+    pool.run(row_count_, [&](int64_t r, int) { prepare_part(r, 0, width_, loops); });
   }
 }
 

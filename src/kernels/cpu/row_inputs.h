@@ -23,10 +23,17 @@ class RowInputs {
   // Makes integer codes if `format` needs them and they are not there yet for this group size.
   void prepare(const WeightInfo& info, const Loops& loops, ThreadPool& pool);
 
+  // The same part by part, by whoever has just made one, on any thread. False: weights of this
+  // format need no codes, or parts of so many values are no whole groups.
+  bool begin_parts(const WeightInfo& info, int64_t values, const Loops& loops);
+  void prepare_part(int64_t row, int64_t first, int64_t values, const Loops& loops);
+
   // Valid for weights whose info was prepared last.
   const RowInput* rows() const { return rows_.data(); }
 
  private:
+  void place_codes(int64_t group, const Loops& loops);
+
   int64_t group_ = 0;  // of the codes at hand; 0: none
   int64_t width_ = 0;
   std::vector<RowInput> rows_;

@@ -63,6 +63,7 @@ struct DeltaUpdates {
 struct DeltaColumns {
   float* state;          // [key_dim, value_dim], at the first column
   int64_t state_stride;  // value_dim
+  float* next_state;     // the columns that this thread reads behind these, or null
   int64_t key_dim;
   int64_t columns;
   DeltaUpdates replay;  // applied to `state` when it is read
