@@ -9,7 +9,7 @@ namespace slip {
 namespace {
 
 Backend far_backend() {
-  return {"cpu_far", true, [](ThreadPool& pool) -> std::unique_ptr<Ops> {
+  return {"cpu_far", [](ThreadPool& pool) -> std::unique_ptr<Ops> {
             return std::make_unique<Elsewhere<CpuOps>>(pool,
                                                        loops_for(available_isas().front(), 2));
           }};

@@ -19,11 +19,11 @@ std::unique_ptr<Ops> make_cpu(ThreadPool& pool) {
 
 Backend cpu_backend(Isa isa) {
   switch (isa) {
-    case Isa::portable: return {"cpu_portable", true, make_cpu<Isa::portable>};
-    case Isa::avx2: return {"cpu_avx2", true, make_cpu<Isa::avx2>};
-    case Isa::avx512: return {"cpu_avx512", true, make_cpu<Isa::avx512>};
-    case Isa::neon: return {"cpu_neon", true, make_cpu<Isa::neon>};
-    case Isa::i8mm: return {"cpu_i8mm", true, make_cpu<Isa::i8mm>};
+    case Isa::portable: return {"cpu_portable", make_cpu<Isa::portable>};
+    case Isa::avx2: return {"cpu_avx2", make_cpu<Isa::avx2>};
+    case Isa::avx512: return {"cpu_avx512", make_cpu<Isa::avx512>};
+    case Isa::neon: return {"cpu_neon", make_cpu<Isa::neon>};
+    case Isa::i8mm: return {"cpu_i8mm", make_cpu<Isa::i8mm>};
   }
   unreachable("Isa");
 }
@@ -31,7 +31,7 @@ Backend cpu_backend(Isa isa) {
 }  // namespace
 
 Backend ref_backend() {
-  return {"ref", false, [](ThreadPool&) { return make_ref_ops(); }};
+  return {"ref", [](ThreadPool&) { return make_ref_ops(); }};
 }
 
 std::vector<Backend> cpu_backends() {
@@ -44,7 +44,7 @@ std::vector<Backend> fast_backends() {
   std::vector<Backend> backends = cpu_backends();
 #ifdef SLIP_CUDA
   if (make_cuda_ops(0).ok())
-    backends.push_back({"cuda", true, [](ThreadPool&) { return make_cuda_ops(0).value(); }, 16});
+    backends.push_back({"cuda", [](ThreadPool&) { return make_cuda_ops(0).value(); }, 16});
 #endif
   return backends;
 }

@@ -15,8 +15,7 @@ namespace slip {
 
 // The reference, the fast CPU backend with one instruction set, or CUDA.
 struct Backend {
-  std::string name;               // letters, digits and underscores: part of a test's name
-  bool int8_activations = false;  // where weights are int4 or int8
+  std::string name;  // letters, digits and underscores: part of a test's name
   std::unique_ptr<Ops> (*make)(ThreadPool& pool) = nullptr;
   // Rows of a step whose bits do not depend on the rows beside them; longer steps are prompts.
   int64_t invariant_rows = 1 << 20;
