@@ -271,7 +271,7 @@ class CandidatesEngine : public ::testing::TestWithParam<Backend> {
     return ids;
   }
   static int64_t downloads(LoadedModel& model) {
-    const auto* memory = dynamic_cast<const ElsewhereMemory*>(&model.memory());
+    const auto* memory = dynamic_cast<const FarMemory*>(&model.memory());
     return memory ? memory->downloads() : 0;
   }
 
@@ -322,10 +322,10 @@ TEST_P(CandidatesEngine, DraftsAreThoseOfWholeRows) {
 }
 
 std::vector<Backend> elsewhere_backends() {
-  std::vector<Backend> backends = {
-      {"elsewhere", true, [](ThreadPool& pool) -> std::unique_ptr<Ops> {
-         return std::make_unique<Elsewhere<CpuOps>>(pool, loops_for(available_isas().front(), 2));
-       }}};
+  std::vector<Backend> backends = {{"elsewhere", [](ThreadPool& pool) -> std::unique_ptr<Ops> {
+                                      return std::make_unique<Elsewhere<CpuOps>>(
+                                          pool, loops_for(available_isas().front(), 2));
+                                    }}};
   if (const Backend last = fast_backends().back(); last.name == "cuda") backends.push_back(last);
   return backends;
 }

@@ -21,7 +21,7 @@ class FailingOps : public CpuOps {
 };
 
 Backend failing() {
-  return {"failing", true, [](ThreadPool& pool) -> std::unique_ptr<Ops> {
+  return {"failing", [](ThreadPool& pool) -> std::unique_ptr<Ops> {
             return std::make_unique<FailingOps>(pool);
           }};
 }

@@ -28,7 +28,7 @@ class CutSensitiveOps : public CpuOps {
 };
 
 Backend cut_sensitive() {
-  return {"cut_sensitive", true,
+  return {"cut_sensitive",
           [](ThreadPool& pool) -> std::unique_ptr<Ops> {
             return std::make_unique<CutSensitiveOps>(pool);
           },

@@ -211,7 +211,7 @@ class JoinCountingOps : public CpuOps {
 
 // The slots of a prompt are computed when the first draft is wanted.
 TEST(Speculation, TheFirstTokenDoesNotWaitForDrafts) {
-  const Backend counting{"counting", true, [](ThreadPool& pool) -> std::unique_ptr<Ops> {
+  const Backend counting{"counting", [](ThreadPool& pool) -> std::unique_ptr<Ops> {
                            return std::make_unique<JoinCountingOps>(pool);
                          }};
   LoadedModel model(minnow_folder(), counting, {.context = 512, .max_drafts = 3});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -11,7 +12,7 @@
 
 namespace slip {
 
-// Host memory that knows what is its own.
+// Host memory that knows what is its own, and counts what is brought to the host.
 class FarMemory final : public Memory {
  public:
   std::byte* allocate(size_t bytes, Pages pages) override {
@@ -32,6 +33,7 @@ class FarMemory final : public Memory {
   }
   void download(void* to, const std::byte* from, size_t bytes) override {
     std::memcpy(to, from, bytes);
+    ++downloads_;
   }
   bool on_host() const override { return false; }
   uint64_t free_bytes() const override { return host_memory().free_bytes(); }
@@ -42,9 +44,11 @@ class FarMemory final : public Memory {
     });
   }
   size_t blocks() const { return live_.size(); }
+  int64_t downloads() const { return downloads_; }
 
  private:
   std::vector<std::span<std::byte>> live_;
+  int64_t downloads_ = 0;
 };
 
 }  // namespace slip
