@@ -220,7 +220,7 @@ void expect_refused(const ConstraintSpec& spec, const std::string& words) {
 
 TEST(Limits, SchemasTakeLittleMoreMemoryThanTheirText) {
   minnow_tokens();
-  const int64_t before = peak_memory();
+  [[maybe_unused]] const int64_t before = peak_memory();
   const std::string words(200'000, 'd');
   EXPECT_TRUE(
       accepts(alternatives_beside(cat(R"("description": ")", words, "\"")), "{\"a\": null}"));
@@ -242,7 +242,9 @@ TEST(Limits, SchemasTakeLittleMoreMemoryThanTheirText) {
     nested = cat(R"({"additionalProperties": false, "properties": {")", std::string(1000, 'n'),
                  "\": ", nested, "}}");
   expect_bounded(schema_spec(nested), "a long way to many properties");
+#ifndef __SANITIZE_ADDRESS__  // which keeps what was freed
   EXPECT_LT(peak_memory() - before, 150 << 20);
+#endif
 }
 
 TEST(Limits, LongNamesOfProperties) {
