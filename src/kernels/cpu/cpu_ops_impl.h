@@ -29,7 +29,7 @@ class CpuOps : public Ops {
     return sequences == 1 ? KvRecipe{} : KvRecipe{KvCodec::bf16, KvCodec::bf16};
   }
   size_t scratch_bytes(const StepLimits& limits) const override;
-  void reserve(const StepLimits& limits) override;
+  void reserve(const StepLimits& wanted) override;
 
   void embed(const EmbedArgs& args) override;
   void rms_norm(const RmsNormArgs& args) override;

@@ -35,7 +35,7 @@ class DeltaRule {
     int64_t first_strip, strips;
   };
   // All rows of the span; `scratch` has delta_scratch_values().
-  void run(const Span& span, const Part& part, float* scratch) const;
+  void run(const Span& span, const Part& part, float* memory) const;
 
  private:
   // A few rows as the inner loop wants them, and room for it to work in.
