@@ -34,7 +34,7 @@ class DeltaRule {
     int64_t first_head, heads;
     int64_t first_strip, strips;
   };
-  // All rows of the span; `scratch` has delta_scratch_values().
+  // All rows of the span; `memory` has delta_scratch_values().
   void run(const Span& span, const Part& part, float* memory) const;
 
  private:
