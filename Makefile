@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build current run serve test check tidy sanitize bench cuda cuda-check web browser fuzz format clean help deps test-deps
+.PHONY: build current run serve test check tidy sanitize bench bench-gpu cuda cuda-check web browser fuzz format clean help deps test-deps
 
 BINARY := build/slipstream
 
@@ -56,6 +56,9 @@ sanitize: test-deps ## parsers under address and undefined-behaviour, threads un
 
 bench: current ## measure minnow and a 35B-shaped model; writes bench/results/
 	@bench/run.sh
+
+bench-gpu: cuda ## measure the published shapes on the GPU; writes bench/results/
+	@bench/gpu.sh
 
 web: ## build the chat page, web/dist/index.html (needs Node.js)
 	@cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
