@@ -19,7 +19,8 @@ struct CollectedAnswer {
   std::string reasoning;
   std::string content;
   std::vector<CollectedCall> calls;
-  std::vector<TokenEvent> tokens;  // if they were to be kept
+  std::vector<TokenEvent> prompt_tokens;  // with log probabilities of the prompt, but the first
+  std::vector<TokenEvent> tokens;         // if they were to be kept
   RequestSummary summary;
 };
 
@@ -29,6 +30,9 @@ struct CollectedShape {
   void (*send_error)(HttpReply& reply, const ApiError& error);
   bool keep_tokens = false;
 };
+
+// Set if so many log probabilities are too many for one piece.
+ApiStatus too_long_for_one_piece(size_t logprobs);
 
 // `reply` must outlive it.
 std::unique_ptr<AnswerWriter> make_collecting_writer(HttpReply& reply, size_t choices,

@@ -27,6 +27,21 @@ class TextOffset {
   size_t at_;
 };
 
+// The text of a prompt in pieces, one for each of its tokens, which together are all of it.
+class EchoPieces {
+ public:
+  EchoPieces(const Tokenizer& tokenizer, size_t tokens) : detokenizer_(tokenizer), left_(tokens) {}
+
+  std::string next(int32_t id) {
+    std::string text = detokenizer_.push(id);
+    return --left_ == 0 ? text + detokenizer_.finish() : text;
+  }
+
+ private:
+  Detokenizer detokenizer_;
+  size_t left_;
+};
+
 // The older shape of log probabilities: lists side by side.
 class LogprobLists {
  public:
@@ -40,6 +55,14 @@ class LogprobLists {
       top[text_of(other.id)] = finite_logprob(other.logprob);
     top_.push_back(std::move(top));
     offsets_.push_back(offset.pass(event.id));
+  }
+
+  // The first token of a prompt, which follows nothing.
+  void add_first(int32_t id, TextOffset& offset) {
+    tokens_.push_back(Json(text_of(id)));
+    logprobs_.push_back(nullptr);
+    top_.push_back(nullptr);
+    offsets_.push_back(offset.pass(id));
   }
 
   std::string json() const {
@@ -93,14 +116,32 @@ class CompletionStream final : public OpenAiStream {
  public:
   CompletionStream(HttpReply& reply, CompletionWriterSetup setup)
       : OpenAiStream(reply, setup.options.include_usage), setup_(std::move(setup)) {
-    for (const std::string& echo : setup_.echoes) offsets_.emplace_back(*setup_.tokenizer, echo);
+    for (const CompletionEcho& echo : setup_.echoes) {
+      offsets_.emplace_back(*setup_.tokenizer, echo.text);
+      prompt_offsets_.emplace_back(*setup_.tokenizer, "");
+      pieces_.emplace_back(*setup_.tokenizer, echo.ids.size());
+    }
     head_ = "data: " + head_of(setup_.identity);
   }
 
   void begin() override {
     OpenAiStream::begin();
-    for (size_t i = 0; i < setup_.echoes.size(); ++i)
-      if (!setup_.echoes[i].empty()) write({.index = int(i), .text = setup_.echoes[i]});
+    for (size_t i = 0; i < setup_.echoes.size(); ++i) {
+      const CompletionEcho& echo = setup_.echoes[i];
+      if (setup_.options.score_prompt) {
+        LogprobLists lists(*setup_.tokenizer);
+        lists.add_first(echo.ids.front(), prompt_offsets_[i]);
+        write_echo(int(i), echo.ids.front(), lists);
+      } else if (!echo.text.empty()) {
+        write({.index = int(i), .text = echo.text});
+      }
+    }
+  }
+
+  void prompt_token(const PromptToken& token) override {
+    LogprobLists lists(*setup_.tokenizer);
+    lists.add(token.event, prompt_offsets_[size_t(token.choice)]);
+    write_echo(token.choice, token.event.id, lists);
   }
 
   void token(const AnswerToken& token) override {
@@ -130,6 +171,11 @@ class CompletionStream final : public OpenAiStream {
     return pieces.empty() ? std::string_view() : std::string_view(pieces[0].text);
   }
 
+  void write_echo(int choice, int32_t id, const LogprobLists& lists) {
+    const std::string text = pieces_[size_t(choice)].next(id);
+    write({.index = choice, .text = text, .logprobs = lists.json()});
+  }
+
   void write(const CompletionPiece& piece) {
     std::string out = head_;
     append_choice(out, piece);
@@ -137,7 +183,9 @@ class CompletionStream final : public OpenAiStream {
   }
 
   const CompletionWriterSetup setup_;
-  std::vector<TextOffset> offsets_;  // per choice
+  // Per choice; the last two only serve prompts that are sent with log probabilities.
+  std::vector<TextOffset> offsets_, prompt_offsets_;
+  std::vector<EchoPieces> pieces_;
 };
 
 std::string completion_body(const CompletionWriterSetup& setup,
@@ -146,12 +194,18 @@ std::string completion_body(const CompletionWriterSetup& setup,
   for (size_t i = 0; i < answers.size(); ++i) {
     const CollectedAnswer& answer = answers[i];
     if (i > 0) out += ',';
-    const std::string text = setup.echoes[i] + answer.content;
+    const CompletionEcho& echo = setup.echoes[i];
+    const std::string text = echo.text + answer.content;
     CompletionPiece piece = {
         .index = int(i), .text = text, .finish = openai_finish_reason(answer.summary, false)};
     if (setup.options.top_logprobs >= 0) {
       LogprobLists lists(*setup.tokenizer);
-      TextOffset offset(*setup.tokenizer, setup.echoes[i]);
+      if (setup.options.score_prompt) {
+        TextOffset offset(*setup.tokenizer, "");
+        lists.add_first(echo.ids.front(), offset);
+        for (const TokenEvent& event : answer.prompt_tokens) lists.add(event, offset);
+      }
+      TextOffset offset(*setup.tokenizer, echo.text);
       for (const TokenEvent& event : answer.tokens) lists.add(event, offset);
       piece.logprobs = lists.json();
     }
