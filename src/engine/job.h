@@ -24,8 +24,8 @@ struct Job {
   PromptCuts cuts;
   bool cuts_matter;  // to the numbers: what is remembered of it is bound to them
 
-  std::vector<int32_t> tokens;         // the prompt and all that was chosen since
-  int64_t computed = 0;                // of them, those that the sequence holds
+  std::vector<int32_t> tokens;  // the prompt and all that was chosen since
+  int64_t computed = 0;         // of them, those that the sequence holds
   int64_t scored = 0;  // rows of the prompt that need no logits any more, but for the answer
   std::optional<SequenceId> sequence;  // while it runs
   std::optional<Answer> answer;        // from its first start on

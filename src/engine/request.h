@@ -45,9 +45,10 @@ struct TokenEvent {
 // How it ended.
 struct RequestSummary {
   FinishReason finish = FinishReason::cancelled;
-  std::optional<Error> failure;  // finish is then `cancelled`
-  std::string text;              // the rest of the text, held back until the end
-  std::string stop_string;       // the one that was found
+  std::optional<Error> failure;          // finish is then `cancelled`
+  std::string text;                      // the rest of the text, held back until the end
+  std::string stop_string;               // the one that was found
+  std::optional<TokenEvent> stop_token;  // the one that was chosen; no part of the answer
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompt, not computed again
   int64_t tokens = 0;         // of the answer, the stop token not counted

@@ -2,9 +2,9 @@
 //
 // Every step has the decode rows of all requests that wait for their next token, and as many rows
 // of prompts as those can be made to wait for. Requests start in the order of their arrival; their
-// prompts take turns. A prompt whose log probabilities are wanted has fewer rows in a step: each has
-// logits. When pages run out, remembered prefixes go first, then the youngest request
-// stops and starts over later: what it has chosen so far stays, so that its answer is the same.
+// prompts take turns. A prompt whose log probabilities are wanted has fewer rows in a step: each
+// has logits. When pages run out, remembered prefixes go first, then the youngest request stops and
+// starts over later: what it has chosen so far stays, so that its answer is the same.
 #pragma once
 
 #include <deque>

@@ -13,9 +13,14 @@ constexpr size_t kManyStates = 8;
 // each keeps the host busy for a millisecond or two.
 constexpr int64_t kMostScored = 32;
 
-void add_logprobs(TokenEvent& event, const Logprobs& logprobs, int top) {
-  event.logprob = logprobs.of(event.id);
-  event.top = logprobs.top(top);
+// Without text.
+TokenEvent event_of(int32_t id, const std::optional<Logprobs>& logprobs, int top) {
+  TokenEvent event;
+  event.id = id;
+  if (!logprobs) return event;
+  event.logprob = logprobs->of(id);
+  event.top = logprobs->top(top);
+  return event;
 }
 
 }  // namespace
@@ -219,9 +224,9 @@ void Scheduler::settle(const Part& part, size_t index) {
 void Scheduler::tell_scores(const Part& part, size_t index) {
   Job& job = *part.job;
   for (int64_t row = 0; row < part.outputs && !job.cancelled; ++row) {
-    TokenEvent event;
-    event.id = job.tokens[size_t(job.computed + row) + 1];
-    add_logprobs(event, Logprobs(batch_.logits(index, row).values()), job.request.top_logprobs);
+    const int32_t id = job.tokens[size_t(job.computed + row) + 1];
+    const Logprobs logprobs(batch_.logits(index, row).values());
+    const TokenEvent event = event_of(id, logprobs, job.request.top_logprobs);
     tell(job, [&](RequestListener& listener) { listener.on_prompt_token(event); });
   }
   job.scored += part.outputs;
@@ -255,6 +260,8 @@ int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
     if (token.is_part) {
       job.tokens.push_back(token.id);
       deliver(job, token, logprobs);
+    } else {
+      job.summary.stop_token = event_of(token.id, logprobs, job.request.top_logprobs);
     }
     const bool drafted = row < int64_t(job.drafts.size()) && job.drafts[size_t(row)] == token.id;
     if (job.answer->finish() || job.cancelled || !drafted) break;
@@ -279,8 +286,8 @@ void Scheduler::deliver(Job& job, const Answer::Token& token,
   ++counts_.generated_tokens;
   job.last_token = job.clock.seconds();
   if (job.answer->tokens() == 1) job.first_token = job.last_token;
-  TokenEvent event{.id = token.id, .text = token.text, .logprob = 0, .top = {}};
-  if (logprobs) add_logprobs(event, *logprobs, job.request.top_logprobs);
+  TokenEvent event = event_of(token.id, logprobs, job.request.top_logprobs);
+  event.text = token.text;
   tell(job, [&](RequestListener& listener) { listener.on_token(event); });
 }
 

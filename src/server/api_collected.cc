@@ -52,9 +52,7 @@ class CollectingWriter final : public AnswerWriter {
   void fail(const ApiError& error) override { shape_.send_error(reply_, error); }
 
  private:
-  void add_logprobs(const TokenEvent& event) {
-    bytes_ += (1 + event.top.size()) * kBytesOfLogprob;
-  }
+  void add_logprobs(const TokenEvent& event) { bytes_ += (1 + event.top.size()) * kBytesOfLogprob; }
 
   void add(CollectedAnswer& answer, std::span<const OutputEvent> pieces) {
     for (const OutputEvent& piece : pieces) {

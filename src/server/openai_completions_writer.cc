@@ -42,7 +42,9 @@ class EchoPieces {
   size_t left_;
 };
 
-// The older shape of log probabilities: lists side by side.
+// The older shape of log probabilities: lists side by side. Behind a prompt that was scored, the
+// stop token has its place in them: who scores texts counts on one entry for each token chosen, and
+// leaves out so many at the end.
 class LogprobLists {
  public:
   explicit LogprobLists(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
@@ -51,8 +53,8 @@ class LogprobLists {
     tokens_.push_back(Json(text_of(event.id)));
     logprobs_.push_back(finite_logprob(event.logprob));
     JsonObject top;
-    for (const TokenLogprob& other : event.top)
-      top[text_of(other.id)] = finite_logprob(other.logprob);
+    for (const TokenLogprob& other : event.top)  // of two that look the same, the better one
+      top.emplace(text_of(other.id), finite_logprob(other.logprob));
     top_.push_back(std::move(top));
     offsets_.push_back(offset.pass(event.id));
   }
@@ -161,9 +163,15 @@ class CompletionStream final : public OpenAiStream {
 
   void finish(const AnswerEnd& end) override {
     if (end.choice == 0) timings_ = dump_json(llama_timings(end.summary));
-    write({.index = end.choice,
-           .text = text_of(end.pieces),
-           .finish = openai_finish_reason(end.summary, false)});
+    CompletionPiece piece = {.index = end.choice,
+                             .text = text_of(end.pieces),
+                             .finish = openai_finish_reason(end.summary, false)};
+    if (setup_.options.score_prompt && end.summary.stop_token) {
+      LogprobLists lists(*setup_.tokenizer);
+      lists.add(*end.summary.stop_token, offsets_[size_t(end.choice)]);
+      piece.logprobs = lists.json();
+    }
+    write(piece);
   }
 
  private:
@@ -207,6 +215,8 @@ std::string completion_body(const CompletionWriterSetup& setup,
       }
       TextOffset offset(*setup.tokenizer, echo.text);
       for (const TokenEvent& event : answer.tokens) lists.add(event, offset);
+      if (setup.options.score_prompt && answer.summary.stop_token)
+        lists.add(*answer.summary.stop_token, offset);
       piece.logprobs = lists.json();
     }
     if (setup.options.return_token_ids) {
