@@ -24,7 +24,7 @@ class CollectingWriter final : public AnswerWriter {
   void begin() override {}
 
   void prompt_token(const PromptToken& token) override {
-    answers_[size_t(token.choice)].prompt_tokens.push_back(token.event);
+    shape_.prompt_token(token);
     add_logprobs(token.event);
   }
 

@@ -19,8 +19,7 @@ struct CollectedAnswer {
   std::string reasoning;
   std::string content;
   std::vector<CollectedCall> calls;
-  std::vector<TokenEvent> prompt_tokens;  // with log probabilities of the prompt, but the first
-  std::vector<TokenEvent> tokens;         // if they were to be kept
+  std::vector<TokenEvent> tokens;  // if they were to be kept
   RequestSummary summary;
 };
 
@@ -29,6 +28,8 @@ struct CollectedShape {
   std::function<std::string(const std::vector<CollectedAnswer>&, const AnswerUsage&)> body;
   void (*send_error)(HttpReply& reply, const ApiError& error);
   bool keep_tokens = false;
+  // Only where prompts are scored. There may be many of them, so each is written when it comes.
+  std::function<void(const PromptToken&)> prompt_token{};
 };
 
 // Set if so many log probabilities are too many for one piece.

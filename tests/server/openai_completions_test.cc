@@ -76,9 +76,9 @@ TEST_F(OpenAiCompletions, OffsetsCountCharacters) {
     }
     engine_.end(i, int64_t(ids.size()), FinishReason::stop_token);
   }
-  EXPECT_THAT(whole->body(), HasSubstr(R"("text_offset": [0, 0, 1, 1, 1, 1, 2, 2])"));
+  EXPECT_THAT(whole->body(), HasSubstr(R"("text_offset":[0,0,1,1,1,1,2,2])"));
   std::string streamed;
-  const std::regex offset(R"("text_offset": \[(\d)\])");
+  const std::regex offset(R"("text_offset":\[(\d)\])");
   const std::string body = stream->body();
   for (std::sregex_iterator at(body.begin(), body.end(), offset), end; at != end; ++at)
     streamed += (*at)[1];
@@ -161,12 +161,12 @@ TEST_F(OpenAiCompletions, BehindAScoredPromptTheStopTokenIsCounted) {
              plain = complete(R"("prompt":"Once","logprobs":0)");
   engine_.ending.stop_token = prompt_event(66, -0.75f);
   for (const size_t i : {0, 1, 2}) engine_.answer(i, {});
-  EXPECT_THAT(whole->body(), HasSubstr(R"("token_logprobs": [null, -0.75])"));
+  EXPECT_THAT(whole->body(), HasSubstr(R"("token_logprobs":[null,-0.75])"));
   EXPECT_EQ(whole->json().at("choices").at(0).at("text"), "Once");
   EXPECT_EQ(
       dump_json(stream->events().back().at("choices").at(0).at("logprobs").at("token_logprobs")),
       "[-0.75]");
-  EXPECT_THAT(plain->body(), HasSubstr(R"("token_logprobs": [])"));
+  EXPECT_THAT(plain->body(), HasSubstr(R"("token_logprobs":[])"));
 }
 
 TEST_F(OpenAiCompletions, OfTokensThatLookTheSameTheBetterIsShown) {
