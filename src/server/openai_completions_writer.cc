@@ -44,9 +44,9 @@ class EchoPieces {
   size_t left_;
 };
 
-// The older shape of log probabilities: lists side by side. Behind a prompt that was scored, the
-// stop token has its place in them: who scores texts counts on one entry for each token chosen, and
-// leaves out so many at the end.
+// The older shape of log probabilities: lists side by side, as text. Behind a prompt that was
+// scored, the stop token has its place in them: who scores texts counts on one entry for each token
+// chosen, and leaves out so many at the end.
 class LogprobLists {
  public:
   explicit LogprobLists(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}

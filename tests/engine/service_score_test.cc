@@ -91,8 +91,14 @@ class ServiceScore : public ::testing::Test {
 TEST_F(ServiceScore, EveryTokenOfThePromptButTheFirst) {
   Service service(model_.engine(), tokenizer_, options_);
   const std::vector<int32_t> prompt = text(200);
-  const auto plain = answer(service, greedy(prompt, 30));
-  const auto heard = score(service, scored(greedy(prompt, 30), 3));
+  const auto asked = [&] {
+    Request request = greedy(prompt, 30);
+    request.message_ends = {100};
+    return request;
+  };
+  const auto plain = answer(service, asked());
+  EXPECT_EQ(answer(service, asked())->summary.cached_tokens, 100);
+  const auto heard = score(service, scored(asked(), 3));
   expect_right(prompt, *heard);
   EXPECT_EQ(heard->ids, plain->ids);
   EXPECT_EQ(heard->events[0].top.size(), 3u);
@@ -206,19 +212,20 @@ TEST(ServiceScoreAlone, StoppedHalfwayGoesOnWhereItWas) {
   EXPECT_EQ(heard->ids, alone->ids);
 }
 
-// Where numbers depend on how a prompt is cut, and where pages are scarce.
+// Where numbers depend on how a prompt is cut, too.
 class ServiceScoreCut : public ::testing::TestWithParam<Backend> {
  protected:
   static constexpr int64_t kDrafts = 3;
 
-  LoadedModel model_{minnow_folder(),
-                     GetParam(),
-                     {.context = 512,
-                      .max_rows = 96 - kDraftingSequences * kDrafts,
-                      .max_drafts = kDrafts,
-                      .sequences = 6,
-                      .checkpoints = 12,
-                      .pages = 9}};
+  static LoadedModel load(std::optional<int64_t> pages = {}) {
+    return LoadedModel(minnow_folder(), GetParam(),
+                       {.context = 512,
+                        .max_rows = 96 - kDraftingSequences * kDrafts,
+                        .max_drafts = kDrafts,
+                        .sequences = 6,
+                        .checkpoints = 12,
+                        .pages = pages});
+  }
   const Tokenizer tokenizer_ = Tokenizer::load(minnow_folder()).value();
   const ServiceOptions options_{.max_drafts = kDrafts, .always_draft = true};
 
@@ -237,7 +244,8 @@ class ServiceScoreCut : public ::testing::TestWithParam<Backend> {
 };
 
 TEST_P(ServiceScoreCut, TheAnswerIsTheSameBitForBit) {
-  Service service(model_.engine(), tokenizer_, options_);
+  LoadedModel model = load();
+  Service service(model.engine(), tokenizer_, options_);
   const std::vector<int32_t> prompt = text(200);
   const auto plain = answer(service, request(prompt, false));
   const auto heard = score(service, scored(request(prompt, false)));
@@ -247,7 +255,8 @@ TEST_P(ServiceScoreCut, TheAnswerIsTheSameBitForBit) {
 }
 
 TEST_P(ServiceScoreCut, WhatItLeavesIsThatOfAnyPrompt) {
-  Service service(model_.engine(), tokenizer_, options_);
+  LoadedModel model = load();
+  Service service(model.engine(), tokenizer_, options_);
   const std::vector<int32_t> prompt = text(200), longer = text(220);
   const auto cold = answer(service, request(longer, false));
   score(service, scored(request(prompt, true)));
@@ -263,7 +272,8 @@ TEST_P(ServiceScoreCut, StoppedAndStartedAgainIsToldOnce) {
     made.max_tokens = 90;
     return made;
   };
-  Service service(model_.engine(), tokenizer_, options_);
+  LoadedModel model = load(9);  // pages for one whole context, and no more
+  Service service(model.engine(), tokenizer_, options_);
   std::vector<std::shared_ptr<ScoreListener>> alone, together;
   for (int i = 0; i < kRequests; ++i) alone.push_back(score(service, asked(i)));
   EXPECT_EQ(service.stats().preemptions, 0);
