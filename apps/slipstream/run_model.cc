@@ -90,9 +90,12 @@ Result<EngineOptions> TalkingModel::options_for_many(const ModelFlags& flags,
                                                      const SpeculateFlags& speculation,
                                                      int64_t users) const {
   constexpr int64_t kRememberedPerUser = 4;  // states of earlier texts
+  constexpr int64_t kScoredRows = 16;        // of a prompt whose log probabilities are wanted
   SLIP_TRY(EngineOptions options, engine_options(flags, speculation, 0));
   options.memory.sequences = users;
   options.memory.checkpoints = kRememberedPerUser * users;
+  // Several users have a row each, and nobody knows whose prompt comes next.
+  if (users == 1) options.logit_rows = kScoredRows;
   return options;
 }
 

@@ -13,6 +13,7 @@ Job::Job(Request asked, std::shared_ptr<RequestListener> hears, int64_t segment)
       cuts_matter(segment > 0),
       tokens(std::move(request.prompt)) {
   summary.prompt_tokens = prompt_length;
+  if (!request.score_prompt) scored = prompt_length;
 }
 
 int64_t Job::next_cut() const {

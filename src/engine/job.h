@@ -24,8 +24,9 @@ struct Job {
   PromptCuts cuts;
   bool cuts_matter;  // to the numbers: what is remembered of it is bound to them
 
-  std::vector<int32_t> tokens;         // the prompt and all that was chosen since
-  int64_t computed = 0;                // of them, those that the sequence holds
+  std::vector<int32_t> tokens;  // the prompt and all that was chosen since
+  int64_t computed = 0;         // of them, those that the sequence holds
+  int64_t scored = 0;  // rows of the prompt that need no logits any more, but for the answer
   std::optional<SequenceId> sequence;  // while it runs
   std::optional<Answer> answer;        // from its first start on
   bool cancelled = false;
@@ -42,6 +43,9 @@ struct Job {
   // Tokens to compute before the next can be chosen.
   int64_t pending() const { return int64_t(tokens.size()) - computed; }
   bool decodes() const { return pending() == 1; }
+
+  // Whether log probabilities of its prompt are still to be told. The last row is about the answer.
+  bool scores() const { return scored < prompt_length - 1; }
 
   // Where the step that comes next has to end.
   int64_t next_cut() const;

@@ -111,11 +111,13 @@ void Scheduler::prepare(Job& job) {
     job.summary.failure = error("the request could not be started: ", failure.what());
     return finish(job, FinishReason::cancelled);
   }
-  if (job.answer->finish()) finish(job, *job.answer->finish());
+  if (job.answer->finish() && !job.scores()) finish(job, *job.answer->finish());
 }
 
 bool Scheduler::start(Job& job) {
-  const auto reuse = job.request.reuse_prefix ? SequencePool::Reuse::yes : SequencePool::Reuse::no;
+  // What is remembered has no logits.
+  const bool may_reuse = job.request.reuse_prefix && !job.scores();
+  const auto reuse = may_reuse ? SequencePool::Reuse::yes : SequencePool::Reuse::no;
   const auto started = pool_.start(job.text(int64_t(job.tokens.size())), reuse);
   if (!started) return false;
   job.sequence = started->sequence;
@@ -157,7 +159,7 @@ void Scheduler::finish(Job& job, FinishReason reason) {
     summary.stop_string = job.answer->stop_string();
     summary.tokens = job.answer->tokens();
   }
-  if (summary.tokens > 0) {
+  if (job.first_token > 0) {
     summary.prompt_seconds = job.first_token - job.started;
     summary.decode_seconds = job.last_token - job.first_token;
   }

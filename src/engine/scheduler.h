@@ -2,8 +2,9 @@
 //
 // Every step has the decode rows of all requests that wait for their next token, and as many rows
 // of prompts as those can be made to wait for. Requests start in the order of their arrival; their
-// prompts take turns. When pages run out, remembered prefixes go first, then the youngest request
-// stops and starts over later: what it has chosen so far stays, so that its answer is the same.
+// prompts take turns. A prompt whose log probabilities are wanted has fewer rows in a step: each
+// has logits. When pages run out, remembered prefixes go first, then the youngest request stops and
+// starts over later: what it has chosen so far stays, so that its answer is the same.
 #pragma once
 
 #include <deque>
@@ -58,7 +59,7 @@ class Scheduler {
     std::vector<Job*> decoding, prompting;
     std::vector<int64_t> draft_limits;  // of those that decode
     std::vector<int64_t> accepted;      // drafts of those: before the step, then in it
-    std::vector<Part> prompts, decodes, all;
+    std::vector<Part> prompts, scored, decodes, all;
     std::vector<int32_t> ids;  // of one part
   };
 
@@ -79,11 +80,17 @@ class Scheduler {
   // scheduler_step.cc: what is computed.
   void compute();
   std::span<const Part> prompt_parts(int64_t rows);
+  // Rows of prompts that may have logits beside the decode rows of the step.
+  int64_t free_logit_rows() const;
+  // The next rows of a prompt whose log probabilities are wanted, at most so many.
+  Part part_to_score(Job& job, int64_t rows) const;
   void draft(std::span<Job* const> jobs);
   void run_pass(std::span<const Part> parts);
   // Each prompt by itself, and decode rows in groups that the backend computes exactly.
   void run_apart(std::span<const Part> prompts, std::span<const Part> decodes);
   void settle(const Part& part, size_t index);
+  void tell_scores(const Part& part, size_t index);
+  void end_scores(Job& job);
   // Chooses tokens as long as there are logits; returns how many drafts were right.
   int64_t choose_tokens(const Part& part, size_t index);
   void count_drafts(Job& job, int64_t right);

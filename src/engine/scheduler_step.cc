@@ -9,6 +9,20 @@ namespace {
 // The recurrent states of so many sequences do not stay in a processor's caches.
 constexpr size_t kManyStates = 8;
 
+// So many rows of prompts may have logits in a step, whoever waits for it: of a large vocabulary,
+// each keeps the host busy for a millisecond or two.
+constexpr int64_t kMostScored = 32;
+
+// Without text.
+TokenEvent event_of(int32_t id, const std::optional<Logprobs>& logprobs, int top) {
+  TokenEvent event;
+  event.id = id;
+  if (!logprobs) return event;
+  event.logprob = logprobs->of(id);
+  event.top = logprobs->top(top);
+  return event;
+}
+
 }  // namespace
 
 void Scheduler::compute() {
@@ -89,17 +103,28 @@ std::span<const Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
   // would keep a long prompt waiting forever.
   std::ranges::sort(prompting, {}, &Job::turn);
 
-  std::vector<Part>& parts = lists_.prompts;
+  std::vector<Part>&parts = lists_.prompts, &scored = lists_.scored;
   parts.clear();
+  scored.clear();
   std::optional<Part> last;
+  int64_t outputs = free_logit_rows();
   for (Job* job : prompting) {
     if (rows <= 0) break;
+    if (job->scores()) {
+      if (outputs == 0) continue;  // it comes first in the next step
+      const Part part = part_to_score(*job, std::min(rows, outputs));
+      (part.outputs > 0 ? scored : parts).push_back(part);
+      outputs -= part.outputs;
+      rows -= part.certain;
+      job->turn = ++turns_;
+      continue;
+    }
     Part part{.job = job, .certain = job->next_cut() - job->computed, .outputs = 0};
     if (!cuts_matter()) {
       part.certain = std::min(part.certain, rows);
       // Only one prompt in a step can have logits beside the decode rows. The last token of
       // another waits for the next step.
-      if (part.certain == job->pending() && last) --part.certain;
+      if (part.certain == job->pending() && (last || outputs == 0)) --part.certain;
     } else if (job->computed >= job->prompt_length) {
       // Chosen before the request was stopped, so in steps in which a row's bits are its own.
       part.certain = std::min(job->pending() - 1, engine_.invariant_rows());
@@ -109,12 +134,31 @@ std::span<const Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
     job->turn = ++turns_;
     if (part.outputs > 0 && !cuts_matter()) {
       last = part;
+      --outputs;
     } else {
       parts.push_back(part);
     }
   }
   if (last) parts.push_back(*last);
+  parts.insert(parts.end(), scored.begin(), scored.end());
   return parts;
+}
+
+// At least one for each prompt: drafts leave a row to every request that runs.
+int64_t Scheduler::free_logit_rows() const {
+  int64_t rows = engine_.logit_rows();
+  for (const Part& part : lists_.decodes) rows -= part.outputs;
+  return std::min(rows, kMostScored);
+}
+
+Scheduler::Part Scheduler::part_to_score(Job& job, int64_t rows) const {
+  // After a stop, what was told before is computed again without logits.
+  const bool again = job.computed < job.scored;
+  const int64_t end = again ? job.scored : job.prompt_length - 1;
+  int64_t certain = std::min({job.next_cut(), end, job.computed + rows}) - job.computed;
+  // The same numbers in any company.
+  if (cuts_matter()) certain = std::min(certain, engine_.invariant_rows());
+  return {.job = &job, .certain = certain, .outputs = again ? 0 : certain};
 }
 
 void Scheduler::run_apart(std::span<const Part> prompts, std::span<const Part> decodes) {
@@ -154,19 +198,49 @@ void Scheduler::run_pass(std::span<const Part> parts) {
 
 void Scheduler::settle(const Part& part, size_t index) {
   Job& job = *part.job;
-  const auto in_prompt = job.computed < job.prompt_length;
+  const bool in_prompt = job.computed < job.prompt_length, scores = job.scores();
   if (in_prompt)
     tell(job, [&](RequestListener& listener) {
       listener.on_prompt(std::min(job.computed + part.certain, job.prompt_length),
                          job.prompt_length);
     });
-  const int64_t kept = part.certain + (part.outputs > 0 ? choose_tokens(part, index) : 0);
+  if (scores) tell_scores(part, index);
+  const bool chooses = part.outputs > 0 && !scores;
+  const int64_t kept = part.certain + (chooses ? choose_tokens(part, index) : 0);
   engine_.cache().commit(*job.sequence, kept);
   job.computed += kept;
-  if (drafting_)
+  // Where cuts matter, what was computed to score a prompt is of no further use.
+  const bool as_cut = !scores || !cuts_matter();
+  if (drafting_ && as_cut)
     drafting_->follow(job, batch_.hidden(index).first(kept), batch_.ids(index).first(size_t(kept)));
-  if (in_prompt && job.at_checkpoint()) pool_.remember(job.text(job.computed), *job.sequence);
+  if (in_prompt && as_cut && job.at_checkpoint())
+    pool_.remember(job.text(job.computed), *job.sequence);
+  if (job.scores()) return;
+  if (scores) end_scores(job);
   if (job.answer->finish() && !job.summary.failure) finish(job, *job.answer->finish());
+}
+
+// The logits of a row are about the token after it.
+void Scheduler::tell_scores(const Part& part, size_t index) {
+  Job& job = *part.job;
+  for (int64_t row = 0; row < part.outputs && !job.cancelled; ++row) {
+    const int32_t id = job.tokens[size_t(job.computed + row) + 1];
+    const Logprobs logprobs(batch_.logits(index, row).values());
+    const TokenEvent event = event_of(id, logprobs, job.request.top_logprobs);
+    tell(job, [&](RequestListener& listener) { listener.on_prompt_token(event); });
+  }
+  job.scored += part.outputs;
+}
+
+void Scheduler::end_scores(Job& job) {
+  if (job.answer->finish()) {  // nothing else was wanted
+    job.first_token = job.last_token = job.clock.seconds();
+  } else if (cuts_matter()) {
+    // It was cut into small steps. For the answer the prompt is computed like any other, or its
+    // tokens would not be those of a request without log probabilities.
+    pool_.start_over(*job.sequence);
+    job.computed = 0;
+  }
 }
 
 int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
@@ -186,6 +260,8 @@ int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
     if (token.is_part) {
       job.tokens.push_back(token.id);
       deliver(job, token, logprobs);
+    } else {
+      job.summary.stop_token = event_of(token.id, logprobs, job.request.top_logprobs);
     }
     const bool drafted = row < int64_t(job.drafts.size()) && job.drafts[size_t(row)] == token.id;
     if (job.answer->finish() || job.cancelled || !drafted) break;
@@ -210,11 +286,8 @@ void Scheduler::deliver(Job& job, const Answer::Token& token,
   ++counts_.generated_tokens;
   job.last_token = job.clock.seconds();
   if (job.answer->tokens() == 1) job.first_token = job.last_token;
-  TokenEvent event{.id = token.id, .text = token.text, .logprob = 0, .top = {}};
-  if (logprobs) {
-    event.logprob = logprobs->of(token.id);
-    event.top = logprobs->top(job.request.top_logprobs);
-  }
+  TokenEvent event = event_of(token.id, logprobs, job.request.top_logprobs);
+  event.text = token.text;
   tell(job, [&](RequestListener& listener) { listener.on_token(event); });
 }
 

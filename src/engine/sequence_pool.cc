@@ -65,6 +65,11 @@ std::optional<SequencePool::Started> SequencePool::start(const PrefixIndex::Text
   return std::nullopt;
 }
 
+void SequencePool::start_over(SequenceId sequence) {
+  cache_.clear(sequence);
+  if (drafter_) drafter_->clear(sequence);
+}
+
 bool SequencePool::reserve(SequenceId sequence, int64_t positions) {
   while (!cache_.reserve(sequence, positions).ok())
     if (!forget_oldest()) return false;

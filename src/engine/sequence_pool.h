@@ -28,6 +28,9 @@ class SequencePool {
   enum class Reuse : uint8_t { no, yes };
   std::optional<Started> start(const PrefixIndex::Text& text, Reuse reuse);
 
+  // Forgets what the sequence holds; its room has to be made again.
+  void start_over(SequenceId sequence);
+
   // Makes room for `positions`; false when all the memory is with sequences that run.
   bool reserve(SequenceId sequence, int64_t positions);
 

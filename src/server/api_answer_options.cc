@@ -146,11 +146,13 @@ AnswerOptions read_answer_options(RequestFields& fields, const SamplingOptions& 
 }
 
 std::optional<int64_t> read_max_tokens(RequestFields& fields,
-                                       std::initializer_list<std::string_view> names) {
+                                       std::initializer_list<std::string_view> names,
+                                       NoTokens none) {
   std::optional<int64_t> most;
   for (const std::string_view name : names) {
     const auto given = fields.integer(name, {-1, 1 << 30});
-    if (given == 0) fields.fail(name, cat("'", name, "' must be at least 1, but is 0"));
+    if (given == 0 && none == NoTokens::refused)
+      fields.fail(name, cat("'", name, "' must be at least 1, but is 0"));
     if (given) most = given;
   }
   return most;

@@ -31,6 +31,7 @@ struct AnswerOptions {
   bool ignore_eos = false;
   int choices = 1;
   int top_logprobs = -1;  // as in Request
+  bool score_prompt = false;
   AnswerForm form;
   std::string cache_salt;
   bool cache_prompt = true;
@@ -53,9 +54,12 @@ inline constexpr int64_t kMostLogprobs = 20;
 AnswerOptions read_answer_options(RequestFields& fields, const SamplingOptions& defaults,
                                   int64_t vocabulary);
 
-// The limit on tokens, whichever of its names it has; -1: as many as fit.
+// The limit on tokens, whichever of its names it has; -1: as many as fit. Where there is more to
+// send than the answer, none may be asked for.
+enum class NoTokens : uint8_t { refused, allowed };
 std::optional<int64_t> read_max_tokens(RequestFields& fields,
-                                       std::initializer_list<std::string_view> names);
+                                       std::initializer_list<std::string_view> names,
+                                       NoTokens none = NoTokens::refused);
 
 // response_format, structured_outputs, guided_*, and llama.cpp's json_schema and grammar.
 AnswerForm read_answer_form(RequestFields& fields);

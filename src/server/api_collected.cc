@@ -9,6 +9,13 @@ namespace {
 constexpr size_t kMostBytes = 64 << 20;
 constexpr size_t kBytesOfLogprob = 100;  // as JSON, with the token's text and bytes
 
+ApiStatus check_size(size_t bytes) {
+  if (bytes <= kMostBytes) return std::nullopt;
+  return bad_request(cat("the answers go beyond the ", kMostBytes >> 20,
+                         " MB that are sent in one piece: ask for 'stream', for fewer choices, "
+                         "or for fewer log probabilities"));
+}
+
 class CollectingWriter final : public AnswerWriter {
  public:
   CollectingWriter(HttpReply& reply, size_t choices, CollectedShape shape)
@@ -16,21 +23,21 @@ class CollectingWriter final : public AnswerWriter {
 
   void begin() override {}
 
+  void prompt_token(const PromptToken& token) override {
+    shape_.prompt_token(token);
+    add_logprobs(token.event);
+  }
+
   void token(const AnswerToken& token) override {
     CollectedAnswer& answer = answers_[size_t(token.choice)];
     if (shape_.keep_tokens) {
       answer.tokens.push_back(token.event);
-      bytes_ += (1 + token.event.top.size()) * kBytesOfLogprob;
+      add_logprobs(token.event);
     }
     add(answer, token.pieces);
   }
 
-  ApiStatus too_long() const override {
-    if (bytes_ <= kMostBytes) return std::nullopt;
-    return bad_request(cat("the answers have grown beyond the ", kMostBytes >> 20,
-                           " MB that are sent in one piece: ask for 'stream', for fewer choices, "
-                           "or for fewer log probabilities"));
-  }
+  ApiStatus too_long() const override { return check_size(bytes_); }
 
   void finish(const AnswerEnd& end) override {
     CollectedAnswer& answer = answers_[size_t(end.choice)];
@@ -45,6 +52,8 @@ class CollectingWriter final : public AnswerWriter {
   void fail(const ApiError& error) override { shape_.send_error(reply_, error); }
 
  private:
+  void add_logprobs(const TokenEvent& event) { bytes_ += (1 + event.top.size()) * kBytesOfLogprob; }
+
   void add(CollectedAnswer& answer, std::span<const OutputEvent> pieces) {
     for (const OutputEvent& piece : pieces) {
       bytes_ += piece.text.size();
@@ -67,6 +76,8 @@ class CollectingWriter final : public AnswerWriter {
 };
 
 }  // namespace
+
+ApiStatus too_long_for_one_piece(size_t logprobs) { return check_size(logprobs * kBytesOfLogprob); }
 
 std::unique_ptr<AnswerWriter> make_collecting_writer(HttpReply& reply, size_t choices,
                                                      CollectedShape shape) {

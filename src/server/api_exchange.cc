@@ -39,6 +39,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   // From the listeners.
   void on_prompt(size_t choice, int64_t done, int64_t total);
+  void on_prompt_token(size_t index, const TokenEvent& event);
   void on_token(size_t index, const TokenEvent& event);
   void on_finish(size_t index, const RequestSummary& summary);
 
@@ -63,6 +64,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // Not under the lock: the service may be waiting for it.
   void cancel_all();
   void fail(const ApiError& error);
+  // Whether it failed because of that.
+  bool fails_too_long();
   void end_choice(size_t index, const RequestSummary& summary);
   std::vector<OutputEvent> pieces_of(Choice& choice, const std::string& text, bool last);
 
@@ -84,6 +87,9 @@ class Listener final : public RequestListener {
 
   void on_prompt(int64_t done, int64_t total) override {
     exchange_->on_prompt(choice_, done, total);
+  }
+  void on_prompt_token(const TokenEvent& event) override {
+    exchange_->on_prompt_token(choice_, event);
   }
   void on_token(const TokenEvent& event) override { exchange_->on_token(choice_, event); }
   void on_finish(const RequestSummary& summary) override { exchange_->on_finish(choice_, summary); }
@@ -160,6 +166,12 @@ void Exchange::fail(const ApiError& error) {
   writer_->fail(error);
 }
 
+bool Exchange::fails_too_long() {
+  const ApiStatus problem = writer_->too_long();
+  if (problem) fail(*problem);
+  return problem.has_value();
+}
+
 std::vector<OutputEvent> Exchange::pieces_of(Choice& choice, const std::string& text, bool last) {
   if (!choice.parser) {
     if (text.empty()) return {};
@@ -180,6 +192,20 @@ void Exchange::on_prompt(size_t choice, int64_t done, int64_t total) {
   writer_->prompt_progress(done, total);
 }
 
+void Exchange::on_prompt_token(size_t index, const TokenEvent& event) {
+  bool failed = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (over_) return;
+    begin_once();
+    writer_->prompt_token({int(index), event});
+    for (size_t i = index + 1; i < choices_.size() && choices_[i].shares_prompt; ++i)
+      writer_->prompt_token({int(i), event});
+    failed = fails_too_long();
+  }
+  if (failed) cancel_all();
+}
+
 void Exchange::on_token(size_t index, const TokenEvent& event) {
   bool first = false, failed = false;
   {
@@ -191,9 +217,7 @@ void Exchange::on_token(size_t index, const TokenEvent& event) {
     if (choice.parser && choice.parser->in_reasoning()) ++choice.reasoning_tokens;
     const std::vector<OutputEvent> pieces = pieces_of(choice, event.text, false);
     writer_->token({int(index), event, pieces});
-    const ApiStatus problem = writer_->too_long();
-    failed = problem.has_value();
-    if (failed) fail(*problem);
+    failed = fails_too_long();
   }
   if (failed) return cancel_all();
   if (first) submit_siblings(index);

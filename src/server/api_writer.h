@@ -17,6 +17,13 @@ struct AnswerToken {
   std::span<const OutputEvent> pieces;
 };
 
+// One token of the prompt of a choice, where log probabilities of those were asked for. The first
+// of a prompt has none.
+struct PromptToken {
+  int choice;
+  const TokenEvent& event;
+};
+
 // The end of a choice, and the pieces that were held back until then.
 struct AnswerEnd {
   int choice;
@@ -41,6 +48,7 @@ class AnswerWriter {
 
   virtual void begin() = 0;  // the request was taken
   virtual void prompt_progress(int64_t /*done*/, int64_t /*total*/) {}
+  virtual void prompt_token(const PromptToken& /*token*/) {}
   virtual void token(const AnswerToken& token) = 0;
   // Set when the answers have become too long for the writer: they end, and fail() is called with
   // it.

@@ -86,7 +86,7 @@ ApiResult<Request> plan_request(const ApiContext& context, const Prompt& prompt,
                                 const AnswerOptions& options, const std::string& salt) {
   const int64_t room = context.context();
   const auto length = int64_t(prompt.ids.size());
-  const int64_t wanted = std::max<int64_t>(options.max_tokens, 1);
+  const int64_t wanted = options.max_tokens < 0 ? 1 : options.max_tokens;
   if (length + wanted > room)
     return too_long(room, prompt, std::max<int64_t>(0, options.max_tokens));
   if (options.max_tokens >= 0 && options.min_tokens > options.max_tokens)

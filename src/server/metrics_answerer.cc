@@ -13,6 +13,7 @@ class MetricsListener final : public RequestListener {
       : listener_(std::move(listener)), metrics_(metrics) {}
 
   void on_prompt(int64_t done, int64_t total) override { listener_->on_prompt(done, total); }
+  void on_prompt_token(const TokenEvent& event) override { listener_->on_prompt_token(event); }
   void on_token(const TokenEvent& event) override {
     if (since_token_) metrics_.token_gap(since_token_->seconds());
     since_token_.emplace();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/api_collected.h"
 #include "server/chat_plan.h"
 #include "server/openai_completions_writer.h"
 
@@ -74,13 +75,13 @@ ApiResult<CompletionRequest> read_completion(ApiContext& context, const JsonObje
   request.options =
       read_answer_options(fields, context.model.defaults.sampling, context.vocabulary());
   AnswerOptions& options = request.options;
-  options.max_tokens = read_max_tokens(fields, {"max_tokens"}).value_or(kUsualTokens);
+  options.max_tokens =
+      read_max_tokens(fields, {"max_tokens"}, NoTokens::allowed).value_or(kUsualTokens);
+  if (options.max_tokens == 0 && !request.echo)
+    fields.fail("max_tokens", "'max_tokens' must be at least 1 without 'echo', but is 0");
   options.form = read_answer_form(fields);
   options.top_logprobs = int(fields.integer("logprobs", {0, kMostLogprobs}).value_or(-1));
-  if (request.echo && options.top_logprobs >= 0)
-    fields.fail("echo",
-                "log probabilities of the prompt are not available: use 'echo' without "
-                "'logprobs'");
+  options.score_prompt = request.echo && options.top_logprobs >= 0;
   if (const auto best_of = fields.integer("best_of"); best_of && *best_of != options.choices)
     fields.fail("best_of", "'best_of' must equal 'n': all answers are sent");
   if (fields.failure()) return *fields.failure();
@@ -91,7 +92,7 @@ ApiResult<CompletionRequest> read_completion(ApiContext& context, const JsonObje
 struct CompletionPlan {
   std::string model;
   std::vector<PlannedChoice> choices;
-  std::vector<std::string> echoes;
+  std::vector<CompletionEcho> echoes;
   Answerer* answerer = nullptr;
 };
 
@@ -117,6 +118,14 @@ ApiResult<Prompt> prompt_of(const ApiContext& context, const CompletionRequest& 
   return context.prompts.raw(std::move(ids));
 }
 
+CompletionEcho echo_of(const ApiContext& context, const CompletionRequest& request,
+                       const Prompt& prompt) {
+  CompletionEcho echo;
+  if (request.echo) echo.text = context.model.tokenizer->decode(prompt.ids);
+  if (request.options.score_prompt) echo.ids = prompt.ids;
+  return echo;
+}
+
 ApiResult<CompletionPlan> plan_completion(ApiContext& context, const CompletionRequest& request,
                                           const std::string& salt) {
   CompletionPlan plan;
@@ -127,19 +136,24 @@ ApiResult<CompletionPlan> plan_completion(ApiContext& context, const CompletionR
   AnswerOptions options = request.options;
   if (constraint) options.ignore_eos = false;
 
+  size_t logprobs = 0;  // of prompts
   for (const RawPrompt& raw : request.prompts) {
     SLIP_API_TRY(const Prompt prompt, prompt_of(context, request, raw));
-    const std::string echo = request.echo ? context.model.tokenizer->decode(prompt.ids) : "";
+    const CompletionEcho echo = echo_of(context, request, prompt);
     for (int i = 0; i < options.choices; ++i) {
+      logprobs += echo.ids.size() * size_t(1 + options.top_logprobs);
       PlannedChoice choice;
       SLIP_API_TRY(choice.request, plan_request(context, prompt, options, salt));
       choice.request.sampling.seed += uint64_t(i);
       if (constraint) choice.request.constraint = constraint->clone();
       choice.shares_prompt = i > 0;
+      choice.request.score_prompt = options.score_prompt && i == 0;
       plan.choices.push_back(std::move(choice));
       plan.echoes.push_back(echo);
     }
   }
+  if (ApiStatus problem = options.stream ? std::nullopt : too_long_for_one_piece(logprobs))
+    return std::move(*problem);
   return plan;
 }
 

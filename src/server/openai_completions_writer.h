@@ -11,12 +11,17 @@
 
 namespace slip {
 
+// What comes before an answer, if the client wants to see it again.
+struct CompletionEcho {
+  std::string text;
+  std::vector<int32_t> ids;  // only if their log probabilities are sent, too
+};
+
 struct CompletionWriterSetup {
   ReplyIdentity identity;
   AnswerOptions options;
   const Tokenizer* tokenizer = nullptr;
-  // Per choice: what comes before the answer, if the client wants to see it again.
-  std::vector<std::string> echoes;
+  std::vector<CompletionEcho> echoes;  // per choice
 };
 
 // `reply` must outlive it.

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <thread>
 
+#include "engine/session.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "server/metrics_answerer.h"
 #include "tests/server/api_fixture.h"
@@ -181,6 +182,35 @@ TEST_F(ApiOnMinnow, GivesLogprobsThatAddUp) {
     EXPECT_EQ(entry.at("top_logprobs").get_array().size(), 3u);
     // Greedy: the chosen one is the first.
     EXPECT_EQ(entry.at("top_logprobs").at(0).at("token"), entry.at("token"));
+  }
+}
+
+// What lm-evaluation-harness asks for: two texts as ids, the second a beginning of the first.
+TEST_F(ApiOnMinnow, ScoresTextsForAHarness) {
+  const std::vector<int32_t> ids = tokenizer().encode("Once upon a time there was a fox.");
+  const auto list = [&](size_t count) {
+    return dump_json(Json(JsonArray(ids.begin(), ids.begin() + int64_t(count))));
+  };
+  const JsonObject body =
+      ask("/v1/completions", R"({"temperature":0,"max_tokens":1,"logprobs":1,"seed":1234,)"
+                             R"("echo":true,"prompt":[)" +
+                                 list(ids.size()) + "," + list(4) + "]}")
+          ->json();
+  ASSERT_TRUE(service_->drain(5));
+  std::vector<float> expected;  // a session's
+  Session session(*engine_);
+  for (size_t i = 0; i + 1 < ids.size(); ++i) {
+    ASSERT_TRUE(session.feed({&ids[i], 1}).ok());
+    expected.push_back(Logprobs(session.logits()).of(ids[i + 1]));
+  }
+  for (const size_t choice : {0, 1}) {
+    const Json lists = body.at("choices").at(choice).at("logprobs");
+    const size_t length = choice == 0 ? ids.size() : 4;
+    for (const char* name : {"tokens", "token_logprobs", "top_logprobs", "text_offset"})
+      EXPECT_EQ(lists.at(name).get_array().size(), length + 1) << name;  // one token is chosen
+    EXPECT_TRUE(lists.at("token_logprobs").at(0).is_null());
+    for (size_t i = 1; i < length; ++i)
+      EXPECT_NEAR(lists.at("token_logprobs").at(i).to_number<double>(), expected[i - 1], 1e-4);
   }
 }
 

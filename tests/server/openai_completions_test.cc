@@ -76,13 +76,131 @@ TEST_F(OpenAiCompletions, OffsetsCountCharacters) {
     }
     engine_.end(i, int64_t(ids.size()), FinishReason::stop_token);
   }
-  EXPECT_THAT(whole->body(), HasSubstr(R"("text_offset": [0, 0, 1, 1, 1, 1, 2, 2])"));
+  EXPECT_THAT(whole->body(), HasSubstr(R"("text_offset":[0,0,1,1,1,1,2,2])"));
   std::string streamed;
-  const std::regex offset(R"("text_offset": \[(\d)\])");
+  const std::regex offset(R"("text_offset":\[(\d)\])");
   const std::string body = stream->body();
   for (std::sregex_iterator at(body.begin(), body.end(), offset), end; at != end; ++at)
     streamed += (*at)[1];
   EXPECT_EQ(streamed, "00111122");
+}
+
+// What the engine tells about a token of a prompt.
+TokenEvent prompt_event(int32_t id, float logprob) {
+  TokenEvent event;
+  event.id = id;
+  event.logprob = logprob;
+  event.top = {{65, -0.25f}, {id, logprob}};
+  return event;
+}
+
+TEST_F(OpenAiCompletions, EchoesThePromptWithItsLogprobs) {
+  const auto reply = complete(R"("prompt":"Once upon a","echo":true,"logprobs":2,"max_tokens":1)");
+  EXPECT_TRUE(asked().score_prompt);
+  EXPECT_EQ(asked().top_logprobs, 2);
+  const std::vector<int32_t> prompt = asked().prompt;
+  ASSERT_EQ(prompt.size(), 3u);
+  engine_.taken[0].listener->on_prompt_token(prompt_event(prompt[1], -1.5f));
+  engine_.taken[0].listener->on_prompt_token(prompt_event(prompt[2], -2.5f));
+  engine_.answer(0, {" time"}, FinishReason::max_tokens);
+  const Json choice = reply->json().at("choices").at(0);
+  EXPECT_EQ(choice.at("text"), "Once upon a time");
+  EXPECT_EQ(dump_json(choice.at("logprobs").at("tokens")), R"(["Once", " upon", " a", " time"])");
+  EXPECT_EQ(dump_json(choice.at("logprobs").at("token_logprobs")), "[null, -1.5, -2.5, -0.5]");
+  EXPECT_EQ(dump_json(choice.at("logprobs").at("text_offset")), "[0, 4, 9, 11]");
+  const Json top = choice.at("logprobs").at("top_logprobs");
+  EXPECT_TRUE(top.at(0).is_null());
+  EXPECT_EQ(top.at(1).at("b").to_number<double>(), -0.25);
+  EXPECT_EQ(top.at(1).at(" upon").to_number<double>(), -1.5);
+  EXPECT_EQ(top.get_array().size(), 4u);
+}
+
+TEST_F(OpenAiCompletions, ScoresAPromptOnceForAllItsAnswers) {
+  const auto reply =
+      complete(R"("prompt":[[5,6],[7]],"n":2,"echo":true,"logprobs":0,"max_tokens":0)");
+  ASSERT_EQ(engine_.taken.size(), 2u);
+  EXPECT_EQ(engine_.taken[0].request.max_tokens, 0);
+  engine_.taken[0].listener->on_prompt_token(prompt_event(6, -1.5f));
+  for (size_t i = 0; i < 4; ++i) engine_.answer(i, {}, FinishReason::max_tokens);
+  EXPECT_TRUE(engine_.taken[1].request.score_prompt);
+  EXPECT_FALSE(engine_.taken[2].request.score_prompt);
+  const JsonObject body = reply->json();
+  for (const int i : {0, 1, 2, 3}) {
+    const Json choice = body.at("choices").at(size_t(i));
+    EXPECT_EQ(dump_json(choice.at("logprobs").at("token_logprobs")),
+              i < 2 ? "[null, -1.5]" : "[null]");
+    EXPECT_EQ(choice.at("finish_reason"), "length");
+    EXPECT_EQ(choice.at("text"), i < 2 ? "&'" : "(");
+  }
+}
+
+TEST_F(OpenAiCompletions, StreamsAScoredPromptTokenByToken) {
+  const std::vector<int32_t> ids = tokenizer().encode("aé");
+  ASSERT_EQ(ids.size(), 3u) << "each byte of the accent is a token";
+  const auto reply =
+      complete(R"("prompt":"aé","stream":true,"echo":true,"logprobs":0,"max_tokens":1)");
+  for (const size_t i : {1, 2})
+    engine_.taken[0].listener->on_prompt_token(prompt_event(ids[i], -1.5f));
+  engine_.answer(0, {" b"}, FinishReason::max_tokens);
+  std::string text, logprobs, offsets;
+  for (const JsonObject& event : reply->events()) {
+    const Json choice = event.at("choices").at(0);
+    text += std::string_view(choice.at("text").get_string());
+    if (choice.at("logprobs").is_null()) continue;
+    logprobs += dump_json(choice.at("logprobs").at("token_logprobs"));
+    offsets += dump_json(choice.at("logprobs").at("text_offset"));
+  }
+  EXPECT_EQ(text, "aé b");
+  EXPECT_EQ(logprobs, "[null][-1.5][-1.5][-0.5]");
+  EXPECT_EQ(offsets, "[0][1][1][2]");
+}
+
+TEST_F(OpenAiCompletions, BehindAScoredPromptTheStopTokenIsCounted) {
+  const std::string fields = R"("prompt":"Once","echo":true,"logprobs":0,"max_tokens":1)";
+  const auto whole = complete(fields), stream = complete(fields + R"(,"stream":true)"),
+             plain = complete(R"("prompt":"Once","logprobs":0)");
+  engine_.ending.stop_token = prompt_event(66, -0.75f);
+  for (const size_t i : {0, 1, 2}) engine_.answer(i, {});
+  EXPECT_THAT(whole->body(), HasSubstr(R"("token_logprobs":[null,-0.75])"));
+  EXPECT_EQ(whole->json().at("choices").at(0).at("text"), "Once");
+  EXPECT_EQ(
+      dump_json(stream->events().back().at("choices").at(0).at("logprobs").at("token_logprobs")),
+      "[-0.75]");
+  EXPECT_THAT(plain->body(), HasSubstr(R"("token_logprobs":[])"));
+}
+
+TEST_F(OpenAiCompletions, OfTokensThatLookTheSameTheBetterIsShown) {
+  const std::vector<int32_t> ids = tokenizer().encode("é");
+  ASSERT_EQ(ids.size(), 2u);
+  const auto reply = complete(R"("prompt":"Once","logprobs":2)");
+  TokenEvent event = prompt_event(ids[0], -0.5f);
+  event.top = {{ids[0], -0.5f}, {ids[1], -3.0f}};
+  engine_.taken[0].listener->on_token(event);
+  engine_.end(0, 1, FinishReason::max_tokens);
+  const Json top = reply->json().at("choices").at(0).at("logprobs").at("top_logprobs").at(0);
+  EXPECT_EQ(top.get_object().size(), 1u);
+  EXPECT_EQ(top.at("\uFFFD").to_number<double>(), -0.5);
+}
+
+TEST_F(OpenAiCompletions, AnEchoFillsTheContext) {
+  engine_.context_length = 3;
+  EXPECT_EQ(complete(R"("prompt":[5,6,7],"echo":true,"max_tokens":0)")->status(), 0);
+  EXPECT_EQ(complete(R"("prompt":[5,6,7],"echo":true,"max_tokens":1)")->status(), 400);
+}
+
+TEST_F(OpenAiCompletions, RefusesMoreLogprobsThanItSendsInOnePiece) {
+  engine_.context_length = 100'000;
+  std::string prompt = "5";
+  for (int i = 1; i < 40'000; ++i) prompt += ",5";
+  const std::string fields =
+      R"("prompt":[)" + prompt + R"(],"max_tokens":0,"echo":true,"logprobs":)";
+  const auto refused = complete(fields + "20");
+  EXPECT_EQ(refused->status(), 400);
+  EXPECT_THAT(refused->body(), HasSubstr("ask for 'stream'"));
+  EXPECT_TRUE(engine_.taken.empty()) << "it is known before anything is computed";
+  complete(fields + "1");
+  complete(fields + R"(20,"stream":true)");
+  EXPECT_EQ(engine_.taken.size(), 2u);
 }
 
 TEST_F(OpenAiCompletions, TellsHowLongAPromptMayBe) {
@@ -101,7 +219,7 @@ TEST_F(OpenAiCompletions, RefusesWhatItCannotDo) {
       {R"("prompt":{"a":1})", "prompt"},
       {R"("prompt":[1,"a"])", "prompt"},
       {R"("prompt":[99999999])", "prompt"},
-      {R"("prompt":"a","echo":true,"logprobs":1)", "echo"},
+      {R"("prompt":"a","echo":true,"logprobs":21)", "logprobs"},
       {R"("prompt":"a","best_of":4)", "best_of"},
       {R"("prompt":"a","suffix":"b")", "suffix"},
       {R"("prompt":"a","max_tokens":0)", "max_tokens"},
