@@ -236,6 +236,9 @@ Result<int> chat(const RunOptions& options, const Terminal& terminal) {
                 model.name().c_str(), styles.plain.data(), styles.dim.data(),
                 model.backend().description.c_str(), with_commas(model.engine().context()).c_str(),
                 styles.plain.data());
+  if (!options.quiet)
+    for (const std::string& warning : model.source().warnings())
+      std::printf("%snote: %s%s\n", styles.dim.data(), warning.c_str(), styles.plain.data());
   std::fflush(stdout);
   Chat(options, terminal, user_environment(), model).run();
   return 0;

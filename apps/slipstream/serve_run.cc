@@ -81,6 +81,7 @@ class Serving {
       log_.request(record);
     };
     SLIP_TRY(server_, HttpServer::start(http, std::move(hooks)));
+    for (const std::string& warning : model_.source().warnings()) log_.note("warning", warning);
     if (!model_.chat_template())
       log_.note("no_chat", cat("chat endpoints are off: ", model_.why_no_template()));
     log_.note("listening",
