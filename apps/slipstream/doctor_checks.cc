@@ -125,11 +125,9 @@ Result<DiskSpeed> measure_disk(const fs::path& folder, double seconds) {
   // Not every file system reads around the page cache; then empty the cache of this file first.
   speed.how = "through the page cache, emptied before";
   const OpenFile buffered(speed.file, O_RDONLY | O_CLOEXEC);
-  if (!buffered.ok())
-    return error(speed.file.string(), ": ", std::generic_category().message(errno));
+  if (!buffered.ok()) return system_error(speed.file, "open");
   ::posix_fadvise(buffered.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
-  if (!read_all(buffered.descriptor()))
-    return error(speed.file.string(), ": ", std::generic_category().message(errno));
+  if (!read_all(buffered.descriptor())) return system_error(speed.file, "read");
   return speed;
 }
 

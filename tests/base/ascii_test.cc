@@ -16,6 +16,19 @@ TEST(Ascii, LowersLettersAlone) {
   EXPECT_EQ(lower_ascii("AZ az @[ \xC3\x84"), "az az @[ \xC3\x84");
 }
 
+TEST(Ascii, ComparesLettersOfEitherCase) {
+  EXPECT_TRUE(equal_ignoring_case("Content-Length", "content-LENGTH"));
+  EXPECT_FALSE(equal_ignoring_case("a", "ab"));
+  EXPECT_FALSE(equal_ignoring_case("@", "`"));
+}
+
+TEST(Ascii, NumbersAreDigitsAlone) {
+  EXPECT_EQ(parse_decimal("0042"), 42u);
+  EXPECT_EQ(parse_decimal("18446744073709551615"), UINT64_MAX);
+  for (const char* text : {"", "-1", "+1", " 1", "1 ", "0x1", "1.0", "18446744073709551616"})
+    EXPECT_EQ(parse_decimal(text), std::nullopt) << text;
+}
+
 TEST(Ascii, DecodesWholeEscapesAlone) {
   EXPECT_EQ(percent_decoded("a%2Fb%c3%a9"), "a/b\xC3\xA9");
   EXPECT_EQ(percent_decoded("100%"), "100%");
