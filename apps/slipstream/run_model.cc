@@ -93,6 +93,7 @@ Result<EngineOptions> TalkingModel::options_for_many(const ModelFlags& flags,
   SLIP_TRY(EngineOptions options, engine_options(flags, speculation, 0));
   options.memory.sequences = users;
   options.memory.checkpoints = kRememberedPerUser * users;
+  options.memory.shared_positions = kMostSequences * kDefaultContext;
   return options;
 }
 
