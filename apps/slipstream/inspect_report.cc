@@ -35,7 +35,7 @@ std::string stored_format(const StoredTensor& tensor) {
   unreachable("StoredType");
 }
 
-// What drafts is one class, whatever its files call it.
+// The drafter is one class, whatever its files call it.
 TensorClass class_of(const PlacedWeight& weight) {
   return weight.drafts ? TensorClass::mtp : class_of_tensor(weight.name);
 }
