@@ -1,9 +1,10 @@
 #include "backend.h"
 
-#include <charconv>
+#include <climits>
 #include <cstdio>
 #include <filesystem>
 
+#include "base/ascii.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cuda_ops.h"
 #include "kernels/ref/ref_ops.h"
@@ -30,10 +31,9 @@ std::optional<int> gpu_number(std::string_view device) {
   constexpr std::string_view kPrefix = "cuda:";
   if (!device.starts_with(kPrefix)) return std::nullopt;
   device.remove_prefix(kPrefix.size());
-  int number = -1;
-  const auto [end, failed] = std::from_chars(device.begin(), device.end(), number);
-  if (failed != std::errc() || end != device.end() || number < 0) return std::nullopt;
-  return number;
+  const std::optional<uint64_t> number = parse_decimal(device);
+  if (!number || *number > INT_MAX) return std::nullopt;
+  return int(*number);
 }
 
 // Whether the machine has one, whatever state its driver is in.
@@ -47,7 +47,7 @@ Result<bool> add_cuda(const ModelFlags& flags, Backend& backend) {
   const std::optional<int> asked = gpu_number(flags.device);
   if (!asked && flags.device != "auto" && flags.device != "cpu")
     return error("--device is auto, cpu or cuda:N, not \"", flags.device, "\"");
-  const bool cpu_only = flags.ops == "ref" || !flags.isa.empty() || flags.activations == "8";
+  const bool cpu_only = flags.ops == "ref" || !flags.isa.empty() || flags.int8_factors() == 1;
   if (!asked && (flags.device == "cpu" || cpu_only)) return false;
   if (cpu_only) return error("--ops ref, --isa and --activations 8 are for --device cpu");
   const int device = asked.value_or(0);
@@ -81,7 +81,7 @@ Result<Backend> make_backend(const ModelFlags& flags) {
     backend.description = "reference kernels";
     return backend;
   }
-  backend.ops = make_cpu_ops(*backend.pool, backend.isa, flags.activations == "8" ? 1 : 2);
+  backend.ops = make_cpu_ops(*backend.pool, backend.isa, flags.int8_factors());
   backend.description =
       cat("cpu (", name_of(backend.isa), "), ", threads, threads == 1 ? " thread" : " threads");
   return backend;

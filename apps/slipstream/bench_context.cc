@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "arbitrary_ids.h"
 #include "backend.h"
 #include "base/clock.h"
 #include "loading_bar.h"
 #include "machine.h"
 #include "model_flags.h"
+#include "numbers.h"
 #include "pull_model.h"
-#include "run_stats.h"
 #include "terminal.h"
 #include "timed_ops.h"
 #include "verb.h"
@@ -93,12 +94,9 @@ class BenchContext : public Verb {
     Depth result;
     result.tokens = depth;
     const int64_t vocabulary = session.engine().model().info().vocabulary;
-    const auto next_id = [&](int64_t position) {
-      return int32_t((position * 7919 + 13) % vocabulary);
-    };
     const auto start = int64_t(session.tokens().size());
     std::vector<int32_t> ids;
-    for (int64_t i = start; i < depth; ++i) ids.push_back(next_id(i));
+    for (int64_t i = start; i < depth; ++i) ids.push_back(arbitrary_id(i, vocabulary));
     const Stopwatch prompt;
     SLIP_TRY_STATUS(
         session.feed(ids, [](int64_t, int64_t) { return !InterruptScope::interrupted(); }));
@@ -107,7 +105,7 @@ class BenchContext : public Verb {
     ops.reset();
     const Stopwatch decode;
     for (int64_t i = 0; i < decoded_; ++i) {
-      const int32_t id = next_id(depth + i);
+      const int32_t id = arbitrary_id(depth + i, vocabulary);
       SLIP_TRY_STATUS(session.feed({&id, 1}));
     }
     const double per_token = 1e6 / double(decoded_);

@@ -12,11 +12,11 @@
 #include "ladder_table.h"
 #include "machine.h"
 #include "model_flags.h"
+#include "numbers.h"
 #include "projection.h"
 #include "pull_model.h"
 #include "roofs.h"
 #include "run_model.h"
-#include "run_stats.h"
 #include "terminal.h"
 #include "verb.h"
 
@@ -104,12 +104,10 @@ class BenchLadder : public Verb {
     if (::isatty(STDERR_FILENO)) show_progress(setup);
 
     const double roof_seconds = std::min(1.0, 2 * seconds_);
-    // Memory speed drifts on shared machines: the better of before and after is the honest roof.
     const Roofs before = measure_roofs(backend_, roof_seconds);
     SLIP_TRY(rungs_, climb_ladder(setup, ladder));
-    const Roofs after = measure_roofs(backend_, roof_seconds);
-    bandwidth_ = std::max(before.read_bytes_per_second, after.read_bytes_per_second);
-    summarize(rungs_, bandwidth_);
+    roofs_ = better_of(before, measure_roofs(backend_, roof_seconds));
+    summarize(rungs_, roofs_.read_bytes_per_second);
 
     std::fputs(rendered().c_str(), stdout);
     if (!svg_.empty())
@@ -173,8 +171,8 @@ class BenchLadder : public Verb {
   }
 
   double projected_rate(const RungResult& rung) const {
-    return rung.tokens_per_step /
-           projected_seconds(1 / rung.steps_per_second, rung.bytes_per_step, bandwidth_, *there_);
+    return rung.tokens_per_step / projected_seconds(1 / rung.steps_per_second, rung.bytes_per_step,
+                                                    roofs_.read_bytes_per_second, *there_);
   }
 
   JsonObject as_json() const {
@@ -196,11 +194,7 @@ class BenchLadder : public Verb {
     } else {
       object["texts_identical"] = true;  // it would have failed otherwise
     }
-    JsonObject machine = describe_machine();
-    machine["threads"] = backend_.pool->threads();
-    machine["instruction_set"] = name_of(backend_.isa);
-    machine["read_bandwidth_gb_per_s"] = bandwidth_ / 1e9;
-    object["machine"] = std::move(machine);
+    object["machine"] = describe_machine(backend_, roofs_);
     return object;
   }
 
@@ -217,7 +211,7 @@ class BenchLadder : public Verb {
                                     acceptance_.has_value());
     if (!markdown) text += "\n" + bar_chart(bars(), terminal_size().columns);
     text += cat("\n", subtitle(), "; ", prompts_, " prompts; memory reads ",
-                describe_rate(bandwidth_ / 1e9), " GB/s, measured in this run\n");
+                describe_rate(roofs_.read_bytes_per_second / 1e9), " GB/s, measured in this run\n");
     if (there_) {
       text += cat("\n", describe_projection(*there_), ":\n",
                   bar_chart(bars_of([&](const RungResult& rung) { return projected_rate(rung); }),
@@ -251,7 +245,7 @@ class BenchLadder : public Verb {
   std::string name_;     // of the model
   std::string prompts_;  // where they come from
   Backend backend_;
-  double bandwidth_ = 0;  // bytes per second
+  Roofs roofs_;
   std::optional<ProjectedMachine> there_;
   std::vector<RungResult> rungs_;
 };

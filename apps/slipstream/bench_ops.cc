@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "arbitrary_ids.h"
 #include "backend.h"
 #include "base/clock.h"
 #include "loading_bar.h"
@@ -78,9 +79,8 @@ class BenchOps : public Verb {
  private:
   Status measure(Engine& engine, RecordingOps& recorder, Ops& ops, int64_t rows, double bandwidth) {
     Session session(engine);
-    std::vector<int32_t> ids;
-    for (int64_t i = 0; i < std::max<int64_t>(depth_, 1) + rows; ++i)
-      ids.push_back(int32_t((i * 7919 + 13) % engine.model().info().vocabulary));
+    const std::vector<int32_t> ids =
+        arbitrary_ids(std::max<int64_t>(depth_, 1) + rows, engine.model().info().vocabulary);
     const std::span<const int32_t> all(ids);
     SLIP_TRY_STATUS(session.feed(all.first(all.size() - size_t(rows))));
     recorder.start();

@@ -35,17 +35,14 @@ const JsonObject* object_at(const JsonObject& object, const char* key) {
 const JsonObject* delta_of(const JsonObject& piece) {
   const Json* choices = piece.if_contains("choices");
   const JsonArray* list = choices ? choices->if_array() : nullptr;
-  if (!list || list->empty() || !list->front().is_object()) return nullptr;
-  return object_at(list->front().get_object(), "delta");
+  const Json* delta = list && !list->empty() ? member_of(&list->front(), "delta") : nullptr;
+  return delta ? delta->if_object() : nullptr;
 }
 
 // Appends the texts under `keys` and says whether there were any.
 bool append(const JsonObject& delta, std::initializer_list<const char*> keys, std::string& text) {
   const size_t before = text.size();
-  for (const char* key : keys) {
-    const Json* part = delta.if_contains(key);
-    if (part && part->is_string()) text += std::string(part->get_string());
-  }
+  for (const char* key : keys) text += text_or_empty(delta.if_contains(key));
   return text.size() > before;
 }
 
@@ -207,14 +204,12 @@ Result<std::string> first_model(const MeasuredServer& server) {
   if (result.status != 200)
     return error("GET /v1/models: status ", result.status, ": ", result.body.substr(0, 300));
   SLIP_TRY(const Json json, parse_json(result.body, "/v1/models"));
-  const JsonObject* object = json.if_object();
-  const Json* data = object ? object->if_contains("data") : nullptr;
+  const Json* data = member_of(&json, "data");
   const JsonArray* list = data ? data->if_array() : nullptr;
-  if (!list || list->empty() || !list->front().is_object())
-    return error("/v1/models lists no model");
-  const Json* id = list->front().get_object().if_contains("id");
-  if (!id || !id->is_string()) return error("/v1/models lists a model without a name");
-  return std::string(id->get_string());
+  if (!list || list->empty()) return error("/v1/models lists no model");
+  const std::string_view id = text_or_empty(member_of(&list->front(), "id"));
+  if (id.empty()) return error("/v1/models lists a model without a name");
+  return std::string(id);
 }
 
 }  // namespace slip

@@ -1,10 +1,9 @@
 #include "bench_serve_report.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 
 #include "numbers.h"
+#include "text_table.h"
 
 namespace slip {
 namespace {
@@ -33,15 +32,10 @@ JsonObject json_of(const ServeRow& row) {
 
 }  // namespace
 
-Spread spread_of(std::vector<double> values) {
+Spread spread_of(const std::vector<double>& values) {
   if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
-  // The smallest value that so many are not above.
-  const auto at = [&](double share) {
-    const auto rank = size_t(std::ceil(share * double(values.size())));
-    return values[std::clamp<size_t>(rank, 1, values.size()) - 1];
-  };
-  return {at(0.5), at(0.9), at(0.99), values.back()};
+  return {quantile(values, 0.5), quantile(values, 0.9), quantile(values, 0.99),
+          std::ranges::max(values)};
 }
 
 ServeRow row_of(const LoadResult& load) {
@@ -99,23 +93,19 @@ double ServeReport::gain(const ServeRow& row) const {
 std::string ServeReport::table() const {
   std::string text = cat(model, " at ", url, ", prompts of about ", prompt_tokens,
                          " tokens, answers of ", max_tokens, "\n\n");
-  const auto line = [&](const std::vector<std::string>& cells) {
-    constexpr int kWidth = 10;
-    for (const std::string& cell : cells)
-      text += std::string(size_t(std::max(1, kWidth - int(cell.size()))), ' ') + cell;
-    text += "\n";
-  };
-  line({"users", "tok/s", "gain", "per user", "TTFT p50", "p99 ms", "ITL p50", "p99 ms", "p99/p50",
-        "max ms", "accepted", "failed"});
+  TextTable table({"users", "tok/s", "gain", "per user", "TTFT p50", "p99 ms", "ITL p50", "p99 ms",
+                   "p99/p50", "max ms", "accepted", "failed"},
+                  1);
   const auto add_row = [&](const std::string& name, const ServeRow& row) {
-    line({name, fixed(row.total, 1), fixed(gain(row), 2), fixed(row.per_user, 1),
-          milliseconds(row.first_token.p50), milliseconds(row.first_token.p99),
-          milliseconds(row.gap.p50), milliseconds(row.gap.p99), fixed(row.unevenness(), 1),
-          milliseconds(row.gap.most), row.acceptance ? fixed(100 * *row.acceptance, 0) + " %" : "-",
-          cat(row.failures)});
+    table.add({name, fixed(row.total, 1), fixed(gain(row), 2), fixed(row.per_user, 1),
+               milliseconds(row.first_token.p50), milliseconds(row.first_token.p99),
+               milliseconds(row.gap.p50), milliseconds(row.gap.p99), fixed(row.unevenness(), 1),
+               milliseconds(row.gap.most),
+               row.acceptance ? fixed(100 * *row.acceptance, 0) + " %" : "-", cat(row.failures)});
   };
   add_row("1 plain", plain);
   for (const ServeRow& row : rows) add_row(cat(row.users), row);
+  text += table.text(TableStyle::plain);
   text += "\nplain: asked for without drafts; gain: tok/s over those of one plain user\n";
   if (plain.acceptance) text += "(the server made drafts all the same)\n";
   if (plain.failures > 0) text += cat("\none plain user: ", plain.failure, "\n");

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "arbitrary_ids.h"
 #include "base/clock.h"
 #include "engine/sampling.h"
 #include "engine/step_batch.h"
 
 namespace slip {
 namespace {
-
-constexpr int64_t kWarmSteps = 3;  // record graphs, touch memory
 
 // Sequences that are closed again.
 class OpenSequences {
@@ -44,12 +43,11 @@ Result<double> users_rate(Engine& engine, int64_t users, int64_t depth, int64_t 
   for (int64_t i = 0; i < users; ++i) SLIP_TRY_STATUS(sequences.open(depth));
   const int64_t vocabulary = engine.model().info().vocabulary;
   std::vector<Sampler> samplers(size_t(users), Sampler({.temperature = 0}, vocabulary, vocabulary));
-  std::vector<int32_t> next;
-  for (int64_t i = 0; i < users; ++i) next.push_back(int32_t((i * 7919 + 13) % vocabulary));
+  std::vector<int32_t> next = arbitrary_ids(users, vocabulary);
 
   StepBatch batch(engine);
   std::optional<Stopwatch> clock;
-  for (int64_t step = -kWarmSteps; step < tokens; ++step) {
+  for (int64_t step = -kUntimedTokens; step < tokens; ++step) {
     if (step == 0) clock.emplace();
     batch.clear();
     for (size_t i = 0; i < next.size(); ++i)

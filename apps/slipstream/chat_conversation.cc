@@ -5,13 +5,8 @@
 namespace slip {
 namespace {
 
-std::string text_of(const JsonObject& message, std::string_view key) {
-  const Json* value = message.if_contains(key);
-  return value && value->is_string() ? std::string(value->get_string()) : std::string();
-}
-
 // As a Markdown quotation.
-std::string quoted(const std::string& text) {
+std::string quoted(std::string_view text) {
   std::string out = "> ";
   for (const char byte : text) {
     out += byte;
@@ -40,13 +35,13 @@ std::string Conversation::as_json(const std::string& model) const {
 std::string Conversation::as_markdown(const std::string& model) const {
   std::string out = "# Chat with " + model + "\n";
   for (const Json& value : messages()) {
-    const JsonObject& message = value.get_object();
-    const std::string role = text_of(message, "role");
+    const auto text_of = [&](const char* key) { return text_or_empty(member_of(&value, key)); };
+    const std::string_view role = text_of("role");
     out += cat("\n## ", role == "user" ? "You" : role == "system" ? "System" : model, "\n\n");
-    if (const std::string thoughts = text_of(message, "reasoning_content"); !thoughts.empty())
+    if (const std::string_view thoughts = text_of("reasoning_content"); !thoughts.empty())
       out += quoted(thoughts) + "\n\n";
-    out += text_of(message, "content") + "\n";
-    if (const Json* calls = message.if_contains("tool_calls"))
+    out += cat(text_of("content"), "\n");
+    if (const Json* calls = member_of(&value, "tool_calls"))
       out += "\n```json\n" + dump_json(*calls, 2) + "\n```\n";
   }
   return out;

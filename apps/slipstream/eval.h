@@ -23,7 +23,7 @@ std::string read_stdin();
 
 struct EvaluationNeeds {
   int64_t context = 0;                      // positions, unless the flags name them
-  bool with_drafter = false;                // load what drafts, if there is something
+  bool with_drafter = false;                // load the drafter, if there is one
   const SpeculateFlags* drafter = nullptr;  // how to hold it; null: as in the files
 };
 

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "ladder_result.h"
+#include "text_table.h"
 
 namespace slip {
-
-enum class TableStyle : uint8_t { plain, markdown };
 
 // A line per rung. With `simulated`, every line says so.
 std::string ladder_table(const std::vector<RungResult>& rungs, TableStyle style, bool simulated);

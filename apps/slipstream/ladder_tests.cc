@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "arbitrary_ids.h"
+
 namespace slip {
 
 int64_t LadderTests::context() const {
@@ -33,10 +35,9 @@ Result<LadderTests> written_tests(const TalkingModel& model,
 
 LadderTests meaningless_tests(int64_t vocabulary) {
   constexpr int64_t kPromptTokens = 32, kAnswerTokens = 128;
-  LadderTest test{.name = "random ids", .prompt = {}, .max_tokens = kAnswerTokens};
-  // A prime stride, so that they vary and with them the experts.
-  for (int64_t i = 0; i < kPromptTokens; ++i)
-    test.prompt.push_back(int32_t((i * 7919 + 13) % vocabulary));
+  LadderTest test{.name = "random ids",
+                  .prompt = arbitrary_ids(kPromptTokens, vocabulary),
+                  .max_tokens = kAnswerTokens};
   return {.list = {std::move(test)}, .stop_ids = {}, .usable_tokens = vocabulary};
 }
 

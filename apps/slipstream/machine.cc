@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "base/threads.h"
@@ -31,6 +32,16 @@ JsonObject describe_machine() {
           {"cores", available_threads()},
           {"memory_bytes", memory},
           {"kernel", cat(system.sysname, " ", system.release)}};
+}
+
+JsonObject describe_machine(const Backend& backend, const Roofs& roofs) {
+  JsonObject machine = describe_machine();
+  machine["threads"] = backend.pool->threads();
+  machine["instruction_set"] = name_of(backend.isa);
+  machine["read_bandwidth_gb_per_s"] = roofs.read_bytes_per_second / 1e9;
+  if (std::isfinite(roofs.int8_products_per_second))
+    machine["int8_products_per_s"] = roofs.int8_products_per_second;
+  return machine;
 }
 
 }  // namespace slip

@@ -38,6 +38,8 @@ struct ModelFlags {
   Status take_positional(const std::string& word);
   // All but the number formats, for verbs that choose those themselves.
   void add_machine_to(Flags& flags);
+  // So many int8 numbers an activation is multiplied as, where weights are integers.
+  int int8_factors() const { return activations == "8" ? 1 : 2; }
   // --from-huggingface-repo, for verbs that call fetch_model() of pull_model.h.
   void add_download_to(Flags& flags);
 };

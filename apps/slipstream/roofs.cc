@@ -69,6 +69,11 @@ Roofs cpu_roofs(ThreadPool& pool, Isa isa, double seconds) {
   return roofs;
 }
 
+Roofs better_of(const Roofs& before, const Roofs& after) {
+  return {std::max(before.read_bytes_per_second, after.read_bytes_per_second),
+          std::max(before.int8_products_per_second, after.int8_products_per_second)};
+}
+
 double glance_at_bandwidth(const Backend& backend) {
   if (on_gpu(backend)) return cuda_read_bandwidth(*backend.ops);
   return read_rate(*backend.pool, loops_for(backend.isa), kGlanceBytes, 0.02);

@@ -15,6 +15,10 @@ struct Roofs {
 Roofs cpu_roofs(ThreadPool& pool, Isa isa, double seconds);
 Roofs measure_roofs(const Backend& backend, double seconds);
 
+// Memory speed drifts on shared machines: of a measurement before and one behind what is compared
+// with it, the better is the honest roof.
+Roofs better_of(const Roofs& before, const Roofs& after);
+
 // Only the memory's speed, and in a moment (about 50 ms): for the line under an answer.
 double glance_at_bandwidth(const Backend& backend);
 

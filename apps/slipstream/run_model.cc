@@ -96,6 +96,7 @@ Result<EngineOptions> TalkingModel::options_for_many(const ModelFlags& flags,
   options.memory.checkpoints = kRememberedPerUser * users;
   // Several users have a row each, and nobody knows whose prompt comes next.
   if (users == 1) options.logit_rows = kScoredRows;
+  options.memory.shared_positions = kMostSequences * kDefaultContext;
   return options;
 }
 

@@ -13,8 +13,6 @@
 namespace slip {
 namespace {
 
-constexpr int kInterruptedStatus = 130;  // as shells report it: 128 + SIGINT
-
 // Room for an answer of unknown length behind a prompt that does not fit the usual context.
 constexpr int64_t kAnswerRoom = 2048;
 
@@ -79,6 +77,8 @@ JsonObject report(const RunAnswer& answer, const TalkingModel& model,
 
 // What a person must know who sees only the answer.
 void print_notes(const RunAnswer& answer, const TalkingModel& model, const SpeculateFlags& flags) {
+  for (const std::string& warning : model.source().warnings())
+    std::fprintf(stderr, "note: %s\n", warning.c_str());
   if (const std::string why = why_no_drafts(model.source(), flags); !why.empty())
     std::fprintf(stderr, "note: %s\n", why.c_str());
   const DraftCounts& drafts = answer.result.drafts;

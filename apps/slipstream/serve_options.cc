@@ -31,7 +31,8 @@ void ServeOptions::add_to(Flags& flags) {
       "A web site whose pages may use this server, e.g. https://chat.example; may be repeated");
   flags.option(
       "--max-users", &max_users, "N",
-      "Number of answers made at once, others wait; 0: as many as the memory has room for");
+      "Number of answers made at once, others wait; 0: as many as the memory has room for. Without "
+      "--ctx one may be as long as the model allows, while the others wait");
   flags.option("--max-queue", &max_queue, "N",
                "Number of requests that may wait; further ones are refused");
   flags.option("--max-body", &max_body, "SIZE", "Size of the longest request that is accepted");
@@ -57,6 +58,7 @@ void ServeOptions::add_to(Flags& flags) {
       "Examples:\n"
       "  slipstream serve                                  minnow on http://127.0.0.1:8080\n"
       "  slipstream serve DIR -c 64K --max-users 8         eight at once, 64K positions each\n"
+      "  slipstream serve DIR --max-users 1                one agent, up to the model's length\n"
       "  slipstream serve DIR --dry-run                    what fits?\n"
       "  SLIPSTREAM_API_KEY=... slipstream serve --host 0.0.0.0   for the local network");
 }

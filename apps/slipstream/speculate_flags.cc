@@ -60,7 +60,7 @@ std::optional<DraftLength> SpeculateFlags::length() const {
 
 std::string why_no_drafts(const ModelSource& source, const SpeculateFlags& flags) {
   if (flags.speculate == "off" || source.can_draft()) return "";
-  return "the files have no usable MTP layer and no drafter lies beside them, so nothing is "
+  return "the files have no usable MTP layer and no usable drafter lies beside them, so nothing is "
          "drafted";
 }
 

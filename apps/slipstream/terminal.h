@@ -25,7 +25,7 @@ struct TerminalSize {
 };
 TerminalSize terminal_size();
 
-// Two-step styles; empty when colours are not wanted.
+// Escape sequences; empty when colours are not wanted.
 struct Styles {
   explicit Styles(bool colors)
       : dim(colors ? "\033[2m" : ""),
@@ -55,6 +55,9 @@ class TerminalMode {
   // Stops the program as Ctrl-Z does, with the terminal as it was, and comes back after `fg`.
   void suspend();
 };
+
+// What a program that Ctrl-C ended returns, as shells report it: 128 + SIGINT.
+inline constexpr int kInterruptedStatus = 130;
 
 // While it lives, Ctrl-C raises a flag instead of ending the program.
 class InterruptScope {

@@ -1,6 +1,7 @@
 #include "base/ascii.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace slip {
 namespace {
@@ -16,6 +17,16 @@ int hex_value(char digit) {
 
 }  // namespace
 
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const size_t begin = text.find_first_not_of(kBlanks);
@@ -27,6 +38,19 @@ std::string lower_ascii(std::string_view text) {
   std::string result(text);
   std::transform(result.begin(), result.end(), result.begin(), lower);
   return result;
+}
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::optional<uint64_t> parse_decimal(std::string_view text) {
+  uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, code] = std::from_chars(text.data(), end, value);
+  if (text.empty() || at != end || code != std::errc()) return std::nullopt;
+  return value;
 }
 
 std::string percent_decoded(std::string_view text) {

@@ -3,38 +3,19 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <new>
-#include <system_error>
 #include <vector>
+
+#include "base/file_descriptor.h"
+#include "base/new_file.h"
 
 namespace slip {
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-Error system_error(const std::filesystem::path& path, const char* doing) {
-  const int code = errno;
-  const char* hint = code == ELOOP ? " (symbolic links form a loop)" : "";
-  return error(path.string(), ": cannot ", doing, ": ", std::generic_category().message(code),
-               hint);
-}
 
 // Opens a regular file and tells its size; directories, pipes and devices are refused.
 Result<uint64_t> regular_file_size(int fd, const std::filesystem::path& path) {
@@ -44,21 +25,18 @@ Result<uint64_t> regular_file_size(int fd, const std::filesystem::path& path) {
   return uint64_t(info.st_size);
 }
 
-Status write_all(int fd, std::string_view content, const std::filesystem::path& path) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error(path, "write");
-    content.remove_prefix(size_t(written));
-  }
-  return {};
-}
-
 }  // namespace
+
+Error system_error(const std::filesystem::path& path, const char* doing,
+                   const std::error_code& code) {
+  const bool loop = code == std::errc::too_many_symbolic_link_levels;
+  return error(path.string(), ": cannot ", doing, ": ", code.message(),
+               loop ? " (symbolic links form a loop)" : "");
+}
 
 Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t limit) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return system_error(path, "open");
+  if (!file.is_open()) return system_error(path, "open");
   SLIP_TRY(const uint64_t size, regular_file_size(file.get(), path));
   if (size > limit)
     return error(path.string(), ": has ", size, " bytes, more than the ", limit, " expected here");
@@ -82,27 +60,21 @@ Status check_folder_of(const std::filesystem::path& file) {
   return error(file.string(), ": cannot be written: there is no folder ", folder.string());
 }
 
+Result<uint64_t> free_disk_bytes(const std::filesystem::path& folder) {
+  std::error_code code;
+  std::filesystem::path existing = std::filesystem::absolute(folder, code).lexically_normal();
+  while (!std::filesystem::exists(existing, code) && existing.has_relative_path())
+    existing = existing.parent_path();
+  struct statvfs info {};
+  if (::statvfs(existing.c_str(), &info) != 0) return system_error(existing, "look at the disk of");
+  return uint64_t(info.f_bavail) * uint64_t(info.f_frsize);
+}
+
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
                              mode_t mode) {
-  SLIP_TRY_STATUS(check_folder_of(path));
-  std::filesystem::path temporary = path;
-  temporary += cat(".tmp", ::getpid());
-  {
-    const FileDescriptor file(
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-    if (file.get() < 0) return system_error(path, "create");
-    Status written = write_all(file.get(), content, path);
-    if (!written.ok()) {
-      ::unlink(temporary.c_str());
-      return written;
-    }
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    Error failure = system_error(path, "replace");
-    ::unlink(temporary.c_str());
-    return failure;
-  }
-  return {};
+  SLIP_TRY(NewFile file, NewFile::create(path, mode));
+  SLIP_TRY_STATUS(file.write(0, std::as_bytes(std::span(content))));
+  return file.finish();
 }
 
 namespace {

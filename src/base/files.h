@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -10,10 +11,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/result.h"
 
 namespace slip {
+
+// "PATH: cannot DOING: No such file or directory", by default for errno.
+Error system_error(const std::filesystem::path& path, const char* doing,
+                   const std::error_code& code = std::error_code(errno, std::generic_category()));
 
 // Refuses files above `limit` bytes, so that a wrong path does not fill the memory.
 Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t limit = 256u << 20);
@@ -22,7 +28,10 @@ Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t l
 // long before they write.
 Status check_folder_of(const std::filesystem::path& file);
 
-// Writes beside the target and renames, so that a reader never sees half a file.
+// Free bytes on the disk that a folder is on, or will be.
+Result<uint64_t> free_disk_bytes(const std::filesystem::path& folder);
+
+// As a NewFile: nobody reads half of it, and it is on the disk before it has its name.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view content,
                              mode_t mode = 0644);
 

@@ -22,6 +22,12 @@ inline const Json* member_of(const Json* value, std::string_view key) {
   return object ? object->if_contains(key) : nullptr;
 }
 
+// The text of a string; empty for everything else, and for null.
+inline std::string_view text_or_empty(const Json* value) {
+  const boost::json::string* text = value ? value->if_string() : nullptr;
+  return text ? std::string_view(text->data(), text->size()) : std::string_view();
+}
+
 inline bool is_true(const Json* value) { return value && value->is_bool() && value->get_bool(); }
 
 inline std::string_view json_view(const boost::json::string_view& text) {

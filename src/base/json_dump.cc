@@ -120,6 +120,18 @@ class Writer {
 
 }  // namespace
 
+void append_json_quoted(std::string& out, std::string_view text) {
+  out += '"';
+  append_json_escaped(out, text);
+  out += '"';
+}
+
+std::string json_quoted(std::string_view text) {
+  std::string out;
+  append_json_quoted(out, text);
+  return out;
+}
+
 void append_json_escaped(std::string& out, std::string_view text, bool ascii_only) {
   for (size_t i = 0; i < text.size();) {
     const auto byte = static_cast<uint8_t>(text[i]);

@@ -23,6 +23,10 @@ std::string dump_json(const Json& value, const JsonStyle& style);
 // Appends `text` as a JSON string without the quotes around it.
 void append_json_escaped(std::string& out, std::string_view text, bool ascii_only = false);
 
+// The same with its quotes.
+void append_json_quoted(std::string& out, std::string_view text);
+std::string json_quoted(std::string_view text);
+
 // Python's repr of a float: the shortest digits that read back equal, 3.0, 1e-07, 1e+16, inf, nan.
 std::string format_double(double value);
 

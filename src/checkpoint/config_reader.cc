@@ -8,9 +8,6 @@
 namespace slip {
 namespace {
 
-boost::json::string_view view(std::string_view text) { return {text.data(), text.size()}; }
-std::string_view view(const boost::json::string& text) { return {text.data(), text.size()}; }
-
 std::string describe(const Json& value) {
   switch (value.kind()) {
     case boost::json::kind::null: return "null";
@@ -18,7 +15,7 @@ std::string describe(const Json& value) {
     case boost::json::kind::int64: return cat(value.get_int64());
     case boost::json::kind::uint64: return cat(value.get_uint64());
     case boost::json::kind::double_: return cat(value.get_double());
-    case boost::json::kind::string: return quote_for_message(view(value.get_string()));
+    case boost::json::kind::string: return quote_for_message(json_view(value.get_string()));
     case boost::json::kind::array:
     case boost::json::kind::object: return describe_json_kind(value);
   }
@@ -114,13 +111,13 @@ std::vector<std::string> ConfigReader::require_string_list(std::string_view key)
 }
 
 bool ConfigReader::has(std::string_view key) const {
-  const Json* value = object_->if_contains(view(key));
+  const Json* value = object_->if_contains(key);
   return value && !value->is_null();
 }
 
 const Json* ConfigReader::raw(std::string_view key) {
   read_.emplace(key);
-  return object_->if_contains(view(key));
+  return object_->if_contains(key);
 }
 
 std::vector<std::string> ConfigReader::keys() const {
@@ -213,7 +210,7 @@ std::optional<bool> ConfigReader::as_bool(std::string_view key, const Json& valu
 }
 
 std::optional<std::string> ConfigReader::as_string(std::string_view key, const Json& value) {
-  if (value.is_string()) return std::string(view(value.get_string()));
+  if (value.is_string()) return std::string(json_view(value.get_string()));
   wrong(key, "a string", value);
   return std::nullopt;
 }
@@ -252,7 +249,7 @@ void ConfigReader::collect_unread(const std::set<std::string_view>& ignored,
   for (const std::string& key : keys()) {
     const std::string path = path_ + key;
     if (key.starts_with('_') || ignored.contains(key) || ignored.contains(path)) continue;
-    if (!read_.contains(key)) unread.push_back(path);
+    if (!read_.contains(key) && has(key)) unread.push_back(path);
     if (const auto place = children_.find(key); place != children_.end())
       place->second->collect_unread(ignored, unread);
   }

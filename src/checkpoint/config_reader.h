@@ -75,7 +75,7 @@ class ConfigReader {
 
   // Keys that were never read, here and in children that were opened, as "text_config.new_thing".
   // `ignored` lists plain keys (at any level) or full paths. Keys that start with "_" are notes of
-  // the writer and never reported.
+  // the writer and never reported; nor is null, which asks for nothing.
   std::vector<std::string> unread_keys(const std::vector<std::string_view>& ignored) const;
   void reject_unread_keys(const std::vector<std::string_view>& ignored);
 

@@ -1,12 +1,12 @@
 #include "checkpoint/folder_files.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "checkpoint/index.h"
 #include "checkpoint/json_visitor.h"
@@ -31,13 +31,6 @@ struct ShardName {
   size_t digits;
 };
 
-std::optional<uint64_t> parse_digits(std::string_view text) {
-  uint64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::optional<ShardName> parse_shard_name(std::string_view name) {
   const size_t of = name.rfind("-of-");
   if (of == std::string_view::npos || of == 0) return std::nullopt;
@@ -46,8 +39,8 @@ std::optional<ShardName> parse_shard_name(std::string_view name) {
   const std::string_view digits = name.substr(dash + 1, of - dash - 1);
   std::string_view total = name.substr(of + 4);
   total.remove_suffix(kExtension.size());
-  const auto number = parse_digits(digits);
-  const auto count = parse_digits(total);
+  const auto number = parse_decimal(digits);
+  const auto count = parse_decimal(total);
   if (!number || !count) return std::nullopt;
   return ShardName{std::string(name.substr(0, dash + 1)), std::string(name.substr(of)), *number,
                    *count, digits.size()};

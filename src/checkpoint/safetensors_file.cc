@@ -1,13 +1,8 @@
 #include "checkpoint/safetensors_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/json/serialize.hpp>
-#include <cerrno>
 #include <numeric>
-#include <system_error>
 #include <utility>
 
 #include "base/json.h"
@@ -24,19 +19,6 @@ std::vector<size_t> order_for_alignment(std::span<const TensorDeclaration> tenso
   return order;
 }
 
-// All of them, at an offset of the file.
-bool write_all(int fd, const char* data, size_t size, uint64_t offset) {
-  while (size > 0) {
-    const ssize_t count = ::pwrite(fd, data, size, off_t(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    data += count;
-    size -= size_t(count);
-    offset += uint64_t(count);
-  }
-  return true;
-}
-
 }  // namespace
 
 uint64_t TensorDeclaration::bytes() const {
@@ -50,11 +32,7 @@ uint64_t TensorDeclaration::bytes() const {
 Result<SafetensorsFile> SafetensorsFile::create(const std::filesystem::path& path,
                                                 std::span<const TensorDeclaration> tensors,
                                                 std::string_view format) {
-  SafetensorsFile file;
-  file.path_ = path;
-  file.temporary_ = path;
-  file.temporary_ += cat(".tmp", ::getpid());
-  file.places_.resize(tensors.size());
+  std::vector<Place> places(tensors.size());
   JsonObject header;
   if (!format.empty()) header["__metadata__"] = {{"format", std::string(format)}};
   uint64_t begin = 0;
@@ -66,63 +44,35 @@ Result<SafetensorsFile> SafetensorsFile::create(const std::filesystem::path& pat
                                 {"shape", JsonArray(tensor.shape.begin(), tensor.shape.end())},
                                 {"data_offsets", {begin, begin + bytes}}});
     if (!added) return error(path.string(), ": tensor ", tensor.name, " is given twice");
-    file.places_[index] = {begin, bytes};
+    places[index] = {begin, bytes};
     begin += bytes;
   }
-  file.missing_ = begin;
 
+  // The length and the JSON, padded so that the data begins at a multiple of eight.
   std::string json = boost::json::serialize(header);
   json.resize((json.size() + 7) / 8 * 8, ' ');
   std::string start;
   for (int i = 0; i < 8; ++i) start += char(uint64_t(json.size()) >> (8 * i));
   start += json;
-  for (Place& place : file.places_) place.begin += start.size();
-  file.fd_ = ::open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file.fd_ < 0) return file.failure("create");
-  if (!write_all(file.fd_, start.data(), start.size(), 0)) return file.failure("write");
-  return file;
-}
-
-SafetensorsFile::SafetensorsFile(SafetensorsFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      temporary_(std::move(other.temporary_)),
-      fd_(std::exchange(other.fd_, -1)),
-      places_(std::move(other.places_)),
-      missing_(other.missing_) {}
-
-SafetensorsFile::~SafetensorsFile() {
-  if (fd_ < 0) return;
-  ::close(fd_);
-  ::unlink(temporary_.c_str());
-}
-
-Error SafetensorsFile::failure(const char* doing) const {
-  return error(path_.string(), ": cannot ", doing, ": ", std::generic_category().message(errno));
+  for (Place& place : places) place.begin += start.size();
+  SLIP_TRY(NewFile file, NewFile::create(path));
+  SLIP_TRY_STATUS(file.write(0, std::as_bytes(std::span(start))));
+  return SafetensorsFile(std::move(file), std::move(places), begin);
 }
 
 Status SafetensorsFile::write(size_t tensor, uint64_t offset, std::span<const std::byte> bytes) {
   const Place& place = places_[tensor];
   check(offset + bytes.size() <= place.bytes && bytes.size() <= missing_,
         "SafetensorsFile::write: ", bytes.size(), " bytes at ", offset, " of ", place.bytes);
-  if (!write_all(fd_, reinterpret_cast<const char*>(bytes.data()), bytes.size(),
-                 place.begin + offset))
-    return failure("write");
+  SLIP_TRY_STATUS(file_.write(place.begin + offset, bytes));
   missing_ -= bytes.size();
   return {};
 }
 
 Status SafetensorsFile::finish() {
-  check(missing_ == 0, "SafetensorsFile::finish: ", missing_, " bytes of ", path_.string(),
+  check(missing_ == 0, "SafetensorsFile::finish: ", missing_, " bytes of ", file_.path().string(),
         " were not written");
-  if (::fsync(fd_) != 0) return failure("write");
-  const int fd = std::exchange(fd_, -1);
-  const bool closed = ::close(fd) == 0;
-  if (!closed || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    Error reason = failure("write");
-    ::unlink(temporary_.c_str());
-    return reason;
-  }
-  return {};
+  return file_.finish();
 }
 
 }  // namespace slip

@@ -7,8 +7,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/new_file.h"
 #include "base/result.h"
 #include "checkpoint/safetensors.h"
 
@@ -24,15 +26,11 @@ struct TensorDeclaration {
 
 class SafetensorsFile {
  public:
-  // Writes the header beside `path`; the file has its name only when finish() gives it. Tensors of
-  // wide types come first, as in Hugging Face's writer, so that all are aligned.
+  // Writes the header. Tensors of wide types come first, as in Hugging Face's writer, so that all
+  // are aligned.
   static Result<SafetensorsFile> create(const std::filesystem::path& path,
                                         std::span<const TensorDeclaration> tensors,
                                         std::string_view format);
-
-  SafetensorsFile(SafetensorsFile&& other) noexcept;
-  SafetensorsFile& operator=(SafetensorsFile&&) = delete;
-  ~SafetensorsFile();  // what was not finished is removed
 
   // Bytes [offset, offset + size) of a tensor, by its place in `tensors`.
   Status write(size_t tensor, uint64_t offset, std::span<const std::byte> bytes);
@@ -41,16 +39,15 @@ class SafetensorsFile {
   Status finish();
 
  private:
-  SafetensorsFile() = default;
-  Error failure(const char* doing) const;
-
-  std::filesystem::path path_, temporary_;
-  int fd_ = -1;
   struct Place {
     uint64_t begin = 0, bytes = 0;
   };
+  SafetensorsFile(NewFile file, std::vector<Place> places, uint64_t missing)
+      : file_(std::move(file)), places_(std::move(places)), missing_(missing) {}
+
+  NewFile file_;
   std::vector<Place> places_;
-  uint64_t missing_ = 0;  // bytes that were not written yet
+  uint64_t missing_;  // bytes that were not written yet
 };
 
 }  // namespace slip

@@ -30,9 +30,7 @@ void count_files(const Checkpoint& checkpoint, FolderReport& report) {
 void compare_with_config(const Checkpoint& checkpoint, const JsonObject& config,
                          FolderReport& report) {
   const Json* quantization = config.if_contains("quantization_config");
-  const bool says = quantization && quantization->is_object();
-  const Json* method = says ? quantization->get_object().if_contains("quant_method") : nullptr;
-  const std::string name = method && method->is_string() ? std::string(method->get_string()) : "";
+  const std::string_view name = text_or_empty(member_of(quantization, "quant_method"));
   const auto any = [&](std::string_view suffix) {
     return std::any_of(checkpoint.tensors().begin(), checkpoint.tensors().end(),
                        [&](const StoredTensor& tensor) { return tensor.name.ends_with(suffix); });
@@ -43,7 +41,7 @@ void compare_with_config(const Checkpoint& checkpoint, const JsonObject& config,
   if ((name == "auto-round" || name == "gptq") && !int4)
     report.problems.push_back(cat("config.json says quant_method ", name,
                                   ", the files hold no packed matrix (.qweight)"));
-  if (!says && (int4 || fp8))
+  if (!(quantization && quantization->is_object()) && (int4 || fp8))
     report.notes.push_back(cat("config.json has no quantization_config although the files hold ",
                                int4 ? "INT4" : "FP8", " matrices; other programs need it"));
 }
@@ -125,9 +123,7 @@ FolderReport check_folder(const fs::path& folder, const Ops& ops) {
 
   const Result<ModelSource> source = ModelSource::open(folder);
   if (fails(source)) return report;
-  for (const std::string& note : source.value().notes())  // those of the checkpoint are among them
-    if (std::find(report.notes.begin(), report.notes.end(), note) == report.notes.end())
-      report.notes.push_back(note);
+  for (const std::string& warning : source.value().warnings()) report.notes.push_back(warning);
   report.has_mtp = source.value().can_draft();
   const Result<ModelPlan> plan = source.value().plan({.with_drafter = true}, ops);
   if (fails(plan)) return report;

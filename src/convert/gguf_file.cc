@@ -1,11 +1,6 @@
 #include "convert/gguf_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -30,10 +25,6 @@ void put(std::string& out, Number number) {
 void put_text(std::string& out, std::string_view text) {
   put(out, uint64_t(text.size()));
   out += text;
-}
-
-Error failed(const std::filesystem::path& path, const char* what) {
-  return error(path.string(), ": cannot ", what, ": ", std::generic_category().message(errno));
 }
 
 }  // namespace
@@ -131,48 +122,23 @@ Result<GgufWriter> GgufWriter::create(const std::filesystem::path& path,
   if (head.size() + offset > room)
     return error(path.string(), " takes ", head.size() + offset, " bytes, but only ", room,
                  " are free there");
-  GgufWriter writer;
-  writer.path_ = path;
-  writer.hidden_ = folder / cat(".", path.filename().string(), ".partial");
-  writer.tensors_ = std::move(tensors);
-  writer.file_ = ::open(writer.hidden_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (writer.file_ < 0) return failed(writer.hidden_, "create");
-  SLIP_TRY_STATUS(writer.write(head.data(), head.size()));
+  // One name for all runs, so that a new one takes the place of one that was killed.
+  SLIP_TRY(NewFile file,
+           NewFile::create(path, 0644, folder / cat(".", path.filename().string(), ".partial")));
+  GgufWriter writer(std::move(file), std::move(tensors));
+  SLIP_TRY_STATUS(writer.write(std::as_bytes(std::span(head))));
   return writer;
 }
 
-GgufWriter::GgufWriter(GgufWriter&& other) noexcept
-    : path_(std::move(other.path_)),
-      hidden_(std::move(other.hidden_)),
-      file_(std::exchange(other.file_, -1)),
-      position_(other.position_),
-      written_(other.written_),
-      tensors_(std::move(other.tensors_)),
-      current_(other.current_),
-      current_filled_(other.current_filled_) {}
-
-GgufWriter::~GgufWriter() {
-  if (file_ < 0) return;
-  ::close(file_);
-  ::unlink(hidden_.c_str());
-}
-
-Status GgufWriter::write(const void* bytes, size_t size) {
-  const char* at = static_cast<const char*>(bytes);
-  for (size_t left = size; left > 0;) {
-    const ssize_t count = ::write(file_, at, left);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return failed(hidden_, "write");
-    at += count;
-    left -= size_t(count);
-  }
-  position_ += size;
+Status GgufWriter::write(std::span<const std::byte> bytes) {
+  SLIP_TRY_STATUS(file_.write(position_, bytes));
+  position_ += bytes.size();
   return {};
 }
 
 Status GgufWriter::pad_to_alignment() {
-  static constexpr char kZeros[kAlignment] = {};
-  return write(kZeros, size_t(aligned(position_) - position_));
+  static constexpr std::byte kZeros[kAlignment] = {};
+  return write(std::span(kZeros).first(size_t(aligned(position_) - position_)));
 }
 
 Status GgufWriter::append(std::span<const std::byte> bytes) {
@@ -180,7 +146,7 @@ Status GgufWriter::append(std::span<const std::byte> bytes) {
     check(current_ < tensors_.size(), "bytes behind the last tensor");
     const uint64_t missing = tensors_[current_].bytes() - current_filled_;
     const size_t part = size_t(std::min<uint64_t>(missing, bytes.size()));
-    SLIP_TRY_STATUS(write(bytes.data(), part));
+    SLIP_TRY_STATUS(write(bytes.first(part)));
     written_ += part;
     current_filled_ += part;
     bytes = bytes.subspan(part);
@@ -194,10 +160,9 @@ Status GgufWriter::append(std::span<const std::byte> bytes) {
 
 Status GgufWriter::finish() {
   check(current_ == tensors_.size(), "a GGUF file without the bytes of all tensors");
-  if (::fsync(file_) != 0) return failed(hidden_, "write");
-  if (::close(std::exchange(file_, -1)) != 0) return failed(hidden_, "close");
-  if (::rename(hidden_.c_str(), path_.c_str()) != 0) return failed(path_, "create");
-  return sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
+  SLIP_TRY_STATUS(file_.finish());
+  const std::filesystem::path& path = file_.path();
+  return sync_folder(path.has_parent_path() ? path.parent_path() : ".");
 }
 
 }  // namespace slip

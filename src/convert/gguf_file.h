@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/new_file.h"
 #include "base/result.h"
 
 namespace slip {
@@ -59,9 +60,6 @@ class GgufWriter {
   // `path` must not exist yet. Writes everything before the tensors' bytes.
   static Result<GgufWriter> create(const std::filesystem::path& path, const GgufMetadata& metadata,
                                    std::vector<GgufTensor> tensors);
-  GgufWriter(GgufWriter&& other) noexcept;
-  GgufWriter& operator=(GgufWriter&&) = delete;
-  ~GgufWriter();  // removes what was not finished
 
   // The next bytes of the tensors, in their order.
   Status append(std::span<const std::byte> bytes);
@@ -72,12 +70,12 @@ class GgufWriter {
   uint64_t written() const { return written_; }
 
  private:
-  GgufWriter() = default;
-  Status write(const void* bytes, size_t size);
+  GgufWriter(NewFile file, std::vector<GgufTensor> tensors)
+      : file_(std::move(file)), tensors_(std::move(tensors)) {}
+  Status write(std::span<const std::byte> bytes);
   Status pad_to_alignment();
 
-  std::filesystem::path path_, hidden_;
-  int file_ = -1;
+  NewFile file_;
   uint64_t position_ = 0;
   uint64_t written_ = 0;  // bytes of tensors, without padding
   std::vector<GgufTensor> tensors_;

@@ -13,15 +13,6 @@ namespace {
 // What a token is, with the numbers of the file.
 enum TokenKind : int32_t { kNormal = 1, kControl = 3, kUserDefined = 4, kUnused = 5 };
 
-const Json* find(const Json* value, std::string_view key) {
-  const JsonObject* object = value ? value->if_object() : nullptr;
-  return object ? object->if_contains(key) : nullptr;
-}
-
-std::string text_of(const Json* value) {
-  return value && value->is_string() ? std::string(value->get_string()) : std::string();
-}
-
 struct TokenList {
   std::vector<std::string> texts;
   std::vector<int32_t> kinds;
@@ -42,7 +33,7 @@ struct TokenList {
 
 // The name under which llama.cpp knows how text is cut before merging.
 Result<std::string> pre_tokenizer_name(const Json& tokenizer) {
-  const Json* pre = find(&tokenizer, "pre_tokenizer");
+  const Json* pre = member_of(&tokenizer, "pre_tokenizer");
   const std::string text = pre ? dump_json(*pre) : "";
   if (text.find("ByteLevel") == std::string::npos)
     return error("its pre_tokenizer is not byte-level, and other ones are not exported yet");
@@ -51,30 +42,32 @@ Result<std::string> pre_tokenizer_name(const Json& tokenizer) {
 
 Result<TokenList> read_tokens(const Json& tokenizer, int64_t size) {
   TokenList tokens(size);
-  const Json* vocabulary = find(find(&tokenizer, "model"), "vocab");
+  const Json* vocabulary = member_of(member_of(&tokenizer, "model"), "vocab");
   if (!vocabulary || !vocabulary->is_object()) return error("\"model\" has no \"vocab\"");
   for (const auto& entry : vocabulary->get_object())
     SLIP_TRY_STATUS(tokens.set(&entry.value(), std::string(entry.key()), kNormal));
-  const Json* added = find(&tokenizer, "added_tokens");
+  const Json* added = member_of(&tokenizer, "added_tokens");
   if (!added || !added->is_array()) return tokens;
   for (const Json& token : added->get_array()) {
-    const Json* special = find(&token, "special");
+    const Json* special = member_of(&token, "special");
     const bool is_special = special && special->is_bool() && special->get_bool();
-    SLIP_TRY_STATUS(tokens.set(find(&token, "id"), text_of(find(&token, "content")),
+    SLIP_TRY_STATUS(tokens.set(member_of(&token, "id"),
+                               std::string(text_or_empty(member_of(&token, "content"))),
                                is_special ? kControl : kUserDefined));
   }
   return tokens;
 }
 
 Result<std::vector<std::string>> read_merges(const Json& tokenizer) {
-  const Json* list = find(find(&tokenizer, "model"), "merges");
+  const Json* list = member_of(member_of(&tokenizer, "model"), "merges");
   if (!list || !list->is_array()) return error("\"model\" has no \"merges\"");
   std::vector<std::string> merges;
   for (const Json& merge : list->get_array()) {
     if (merge.is_string()) {
-      merges.push_back(text_of(&merge));
+      merges.emplace_back(text_or_empty(&merge));
     } else if (merge.is_array() && merge.get_array().size() == 2) {
-      merges.push_back(text_of(&merge.get_array()[0]) + " " + text_of(&merge.get_array()[1]));
+      merges.push_back(
+          cat(text_or_empty(&merge.get_array()[0]), " ", text_or_empty(&merge.get_array()[1])));
     } else {
       return error("merges: entry ", merges.size(), " is not a pair of tokens");
     }

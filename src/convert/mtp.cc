@@ -38,8 +38,8 @@ Result<std::set<std::string>> names_in_index(const fs::path& folder) {
 Status check_complete(const fs::path& folder) {
   SLIP_TRY(const ModelSource source, ModelSource::open(folder));
   if (source.can_draft()) return {};
-  for (const std::string& note : source.notes())
-    if (note.find("MTP") != std::string::npos) return error(folder.string(), ": ", note);
+  for (const std::string& warning : source.warnings())
+    if (warning.find("MTP") != std::string::npos) return error(folder.string(), ": ", warning);
   return error(folder.string(), ": the loader finds no MTP layer");
 }
 

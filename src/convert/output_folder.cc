@@ -3,11 +3,8 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "base/files.h"
@@ -19,14 +16,6 @@ namespace fs = std::filesystem;
 
 // Holds what the folder is for; gone when the folder is published.
 constexpr std::string_view kPurposeFile = ".purpose";
-
-Error system_error(const fs::path& path, const char* doing) {
-  return error(path.string(), ": cannot ", doing, ": ", std::generic_category().message(errno));
-}
-
-Error system_error(const fs::path& path, const char* doing, const std::error_code& code) {
-  return error(path.string(), ": cannot ", doing, ": ", code.message());
-}
 
 Status sync_path(const fs::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -80,23 +69,8 @@ Result<LinkWay> parse_link_way(std::string_view word) {
 Status sync_folder(const fs::path& folder) { return sync_path(folder); }
 
 Status write_durably(const fs::path& path, std::string_view content) {
-  // The content must be on the disk before the name is, so not write_file_atomically() alone.
-  fs::path fresh = path;
-  fresh += ".new";
-  SLIP_TRY_STATUS(write_file_atomically(fresh, content));
-  SLIP_TRY_STATUS(sync_path(fresh));
-  if (::rename(fresh.c_str(), path.c_str()) != 0) return system_error(path, "replace");
+  SLIP_TRY_STATUS(write_file_atomically(path, content));
   return sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
-}
-
-Result<uint64_t> free_disk_bytes(const fs::path& folder) {
-  fs::path existing = without_slash(folder);
-  std::error_code code;
-  while (!fs::exists(existing, code) && existing.has_relative_path())
-    existing = existing.parent_path();
-  struct statvfs info {};
-  if (::statvfs(existing.c_str(), &info) != 0) return system_error(existing, "look at the disk of");
-  return uint64_t(info.f_bavail) * uint64_t(info.f_frsize);
 }
 
 Result<OutputFolder> OutputFolder::open(const fs::path& target, std::string_view purpose) {
@@ -182,7 +156,7 @@ Result<uint64_t> OutputFolder::adopt(const fs::path& from, LinkWay way) const {
   fs::path fresh = into;
   fresh += ".new";
   fs::copy_file(content, fresh, fs::copy_options::overwrite_existing, code);
-  if (code) return system_error(fresh, "copy", code);
+  if (code) return system_error(into, "copy", code);
   fs::permissions(fresh, fs::perms::owner_write, fs::perm_options::add, code);
   SLIP_TRY_STATUS(sync_path(fresh));
   if (::rename(fresh.c_str(), into.c_str()) != 0) return system_error(into, "replace");

@@ -42,7 +42,11 @@ void share(MemoryPlan& plan, const MemoryRequest& request, const CacheCost& cost
   }
   while (plan.checkpoints > 0 && slots() > left) --plan.checkpoints;
 
-  plan.pages = std::max(context_pages, request.pages.value_or(plan.sequences * context_pages));
+  int64_t pages = plan.sequences * context_pages;
+  if (!request.context)
+    pages = std::max(pages, std::min(pages_for(request.shared_positions),
+                                     plan.sequences * pages_for(plan.max_context)));
+  plan.pages = std::max(context_pages, request.pages.value_or(pages));
   if (request.pages || slots() > left || cost.bytes_per_page == 0) return;
   plan.pages =
       std::min(plan.pages, context_pages + int64_t((left - slots()) / cost.bytes_per_page));
@@ -63,7 +67,7 @@ std::string describe_bytes(uint64_t bytes) {
 int64_t most_context(const MemoryRequest& request, int64_t max_context) {
   if (request.context) return *request.context;
   const int64_t sequences = request.sequences == 0 ? kMostSequences : request.sequences;
-  return std::min(max_context, sequences * kDefaultContext);
+  return std::min(max_context, std::max(request.shared_positions, sequences * kDefaultContext));
 }
 
 Result<MemoryPlan> plan_memory(const ModelPlan& model, const MemoryRequest& request,

@@ -27,6 +27,9 @@ struct MemoryRequest {
 
   // Sequences that may run at once; 0: as many as suit the memory, with checkpoints.
   int64_t sequences = 1;
+  // Positions that they share at the least where no context was asked for, as far as these fit and
+  // the sequences can use them: one of few may then be as long as one of many.
+  int64_t shared_positions = 0;
   // States of earlier texts that may be remembered; taken if they fit.
   int64_t checkpoints = 0;
   // Pages that all share; default: up to a whole context for each. Never less than one context.

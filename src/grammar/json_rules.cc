@@ -99,9 +99,7 @@ ExprId JsonRules::quoted(ExprId inner) {
 }
 
 ExprId JsonRules::member(const std::string& key, ExprId value) {
-  std::string text = "\"";
-  append_json_escaped(text, key);
-  return member(rules_.literal(text + "\""), value);
+  return member(rules_.literal(json_quoted(key)), value);
 }
 
 ExprId JsonRules::member(ExprId key, ExprId value) {

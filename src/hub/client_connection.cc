@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/ascii.h"
+
 namespace slip {
 namespace {
 

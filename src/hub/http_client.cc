@@ -2,6 +2,8 @@
 
 #include <openssl/evp.h>
 
+#include "base/ascii.h"
+
 namespace slip {
 namespace {
 

@@ -20,21 +20,6 @@ std::string_view next_line(std::string_view& text) {
 
 }  // namespace
 
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) ==
-           std::tolower(static_cast<unsigned char>(y));
-  });
-}
-
-std::optional<uint64_t> parse_decimal(std::string_view text) {
-  uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, code] = std::from_chars(text.data(), end, value);
-  if (text.empty() || at != end || code != std::errc()) return std::nullopt;
-  return value;
-}
-
 std::string_view HttpReplyHead::header(std::string_view name) const {
   for (const auto& [key, value] : headers)
     if (equal_ignoring_case(key, name)) return value;

@@ -33,9 +33,4 @@ struct ContentRange {
   static std::optional<ContentRange> parse(std::string_view text);
 };
 
-// Digits alone, and no more than fit.
-std::optional<uint64_t> parse_decimal(std::string_view text);
-
-bool equal_ignoring_case(std::string_view a, std::string_view b);
-
 }  // namespace slip

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include "base/ascii.h"
 #include "base/clock.h"
 
 namespace slip {

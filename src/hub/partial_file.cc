@@ -9,8 +9,9 @@
 #include <atomic>
 #include <cerrno>
 #include <numeric>
-#include <system_error>
 #include <utility>
+
+#include "base/files.h"
 
 namespace slip {
 namespace {
@@ -21,11 +22,12 @@ constexpr uint64_t kMagic = 0x31304543'45495053;  // "SPIECE01" as bytes
 
 fs::path with_suffix(fs::path path, const char* suffix) { return path += suffix; }
 
-Error system_error(const fs::path& path, const char* doing) {
+// The user knows the folder alone.
+Error disk_error(const fs::path& path, const char* doing) {
   if (errno == ENOSPC || errno == EDQUOT)
     return error(path.parent_path().string(),
                  ": the disk is full; what has come is kept, so free some space and run it again");
-  return error(path.string(), ": cannot ", doing, ": ", std::generic_category().message(errno));
+  return system_error(path, doing);
 }
 
 }  // namespace
@@ -43,13 +45,13 @@ Result<PartialFile> PartialFile::open(const fs::path& target, uint64_t size, uin
   file.size_ = size;
   file.piece_bytes_ = piece_bytes;
   file.fd_ = ::open(file.bytes_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (file.fd_ < 0) return system_error(file.bytes_path_, "open");
+  if (file.fd_ < 0) return disk_error(file.bytes_path_, "open");
   struct stat info {};
-  if (::fstat(file.fd_, &info) != 0) return system_error(file.bytes_path_, "stat");
+  if (::fstat(file.fd_, &info) != 0) return disk_error(file.bytes_path_, "stat");
   const bool keep = uint64_t(info.st_size) == size;
   if (!keep) {
     ::unlink(file.table_path_.c_str());  // first: a table must never be about other bytes
-    if (::ftruncate(file.fd_, off_t(size)) != 0) return system_error(file.bytes_path_, "resize");
+    if (::ftruncate(file.fd_, off_t(size)) != 0) return disk_error(file.bytes_path_, "resize");
   }
   SLIP_TRY_STATUS(file.open_table(keep));
   return file;
@@ -58,7 +60,7 @@ Result<PartialFile> PartialFile::open(const fs::path& target, uint64_t size, uin
 Status PartialFile::open_table(bool keep) {
   table_bytes_ = sizeof(Table) + pieces() * sizeof(uint64_t);
   const int fd = ::open(table_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return system_error(table_path_, "open");
+  if (fd < 0) return disk_error(table_path_, "open");
   struct stat info {};
   keep = keep && ::fstat(fd, &info) == 0 && uint64_t(info.st_size) == table_bytes_;
   // Written, not only resized: a page of a mapped file that the disk has no room for ends a
@@ -69,7 +71,7 @@ Status PartialFile::open_table(bool keep) {
   void* mapped = written ? ::mmap(nullptr, table_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
                          : MAP_FAILED;
   if (mapped == MAP_FAILED) {
-    Error failure = system_error(table_path_, "map");
+    Error failure = disk_error(table_path_, "map");
     ::close(fd);
     return failure;
   }
@@ -136,7 +138,7 @@ Status PartialFile::append(size_t piece, std::span<const char> bytes) {
     const ssize_t count =
         ::pwrite(fd_, bytes.data(), bytes.size(), off_t(begin_of(piece) + before));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error(bytes_path_, "write");
+    if (count < 0) return disk_error(bytes_path_, "write");
     before += uint64_t(count);
     std::atomic_ref(*counter(piece)).store(before, std::memory_order_release);
     bytes = bytes.subspan(size_t(count));
@@ -148,7 +150,7 @@ Status PartialFile::read(uint64_t offset, std::span<char> into) const {
   while (!into.empty()) {
     const ssize_t count = ::pread(fd_, into.data(), into.size(), off_t(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error(bytes_path_, "read");
+    if (count < 0) return disk_error(bytes_path_, "read");
     if (count == 0) return error(bytes_path_.string(), ": became shorter while we used it");
     offset += uint64_t(count);
     into = into.subspan(size_t(count));
@@ -166,8 +168,8 @@ void PartialFile::begin_writing_out(uint64_t offset, uint64_t length) const {
 }
 
 Status PartialFile::finish() {
-  if (::fdatasync(fd_) != 0) return system_error(bytes_path_, "write out");
-  if (::rename(bytes_path_.c_str(), target_.c_str()) != 0) return system_error(target_, "name");
+  if (::fdatasync(fd_) != 0) return disk_error(bytes_path_, "write out");
+  if (::rename(bytes_path_.c_str(), target_.c_str()) != 0) return disk_error(target_, "name");
   ::unlink(
       table_path_.c_str());  // without the bytes it is worth nothing, and a new one replaces it
   return {};

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,12 +27,11 @@ Status make_folder(const fs::path& folder) {
 Result<std::optional<RepoLock>> RepoLock::try_take(const fs::path& file) {
   SLIP_TRY_STATUS(make_folder(file.parent_path()));
   const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0)
-    return error(file.string(), ": cannot open: ", std::generic_category().message(errno));
+  if (fd < 0) return system_error(file, "open");
   RepoLock lock(fd);
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return std::optional<RepoLock>(std::move(lock));
   if (errno == EWOULDBLOCK || errno == EINTR) return std::optional<RepoLock>();
-  return error(file.string(), ": cannot lock: ", std::generic_category().message(errno));
+  return system_error(file, "lock");
 }
 
 RepoLock::RepoLock(RepoLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
@@ -113,12 +111,6 @@ bool RepoCache::is_published(const std::string& commit,
   return ref.ok() && ref.value() == commit;
 }
 
-Result<uint64_t> RepoCache::free_bytes() const {
-  struct statvfs info {};
-  if (::statvfs(folder_.c_str(), &info) != 0)
-    return error(folder_.string(),
-                 ": cannot tell the free space: ", std::generic_category().message(errno));
-  return uint64_t(info.f_bavail) * info.f_frsize;
-}
+Result<uint64_t> RepoCache::free_bytes() const { return free_disk_bytes(folder_); }
 
 }  // namespace slip

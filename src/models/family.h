@@ -33,8 +33,10 @@ class FamilySource {
 
   virtual bool can_draft() const = 0;
   virtual int64_t max_context() const = 0;
-  // What a person should know about the files.
-  virtual const std::vector<std::string>& notes() const = 0;
+  // How the files were read, where that was not plain.
+  virtual std::vector<std::string> notes() const = 0;
+  // Where the model does less than its files announce, or may do so.
+  virtual const std::vector<std::string>& warnings() const = 0;
 
   virtual Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const = 0;
   virtual Result<std::unique_ptr<Model>> load(const ModelOptions& options, Ops& ops,

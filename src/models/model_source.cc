@@ -14,17 +14,18 @@ namespace {
 // Of the text model, which may be the root of config.json or its "text_config". Files that say
 // nothing are left to a family's own reader.
 std::string text_model_type(const JsonObject& config) {
-  const auto type_of = [](const JsonObject& object) -> std::string {
-    const Json* type = object.if_contains("model_type");
-    return type && type->is_string() ? std::string(type->get_string()) : "";
-  };
   const Json* text = config.if_contains("text_config");
-  if (text && text->is_object())
-    if (std::string type = type_of(text->get_object()); !type.empty()) return type;
-  return type_of(config);
+  const std::string_view inner = text_or_empty(member_of(text, "model_type"));
+  return std::string(inner.empty() ? text_or_empty(config.if_contains("model_type")) : inner);
 }
 
 }  // namespace
+
+std::vector<std::string> ModelSource::notes() const {
+  std::vector<std::string> notes = family_->notes();
+  notes.insert(notes.end(), warnings().begin(), warnings().end());
+  return notes;
+}
 
 Status ModelSource::check_family(const JsonObject& config, const std::string& source) {
   const std::string type = text_model_type(config);

@@ -31,7 +31,10 @@ class ModelSource {
   bool can_draft() const { return family_->can_draft(); }
   int64_t max_context() const { return family_->max_context(); }
   // What a person should know about the files.
-  const std::vector<std::string>& notes() const { return family_->notes(); }
+  std::vector<std::string> notes() const;
+  // Those of them that whoever runs the model should see: it does less than its files announce, or
+  // may do so.
+  const std::vector<std::string>& warnings() const { return family_->warnings(); }
 
   Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const {
     return family_->plan(options, ops);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/json_dump.h"
 #include "server/api_collected.h"
 #include "server/openai_shapes.h"
 
@@ -126,11 +127,11 @@ class AnthropicStream final : public AnswerWriter {
 
   void add_delta(std::string_view type, std::string_view member, std::string_view text) {
     std::string members = R"("index":)" + std::to_string(index_) + R"(,"delta":{"type":)";
-    append_quoted(members, type);
+    append_json_quoted(members, type);
     members += ',';
-    append_quoted(members, member);
+    append_json_quoted(members, member);
     members += ':';
-    append_quoted(members, text);
+    append_json_quoted(members, text);
     add_event("content_block_delta", members + "}");
   }
 

@@ -99,10 +99,10 @@ class LogprobLists {
 
 std::string head_of(const ReplyIdentity& identity) {
   std::string head = R"({"id":)";
-  append_quoted(head, identity.id);
+  append_json_quoted(head, identity.id);
   head += R"(,"object":"text_completion","created":)" + std::to_string(identity.created) +
           R"(,"model":)";
-  append_quoted(head, identity.model);
+  append_json_quoted(head, identity.model);
   return head + R"(,"choices":[)";
 }
 
@@ -116,14 +116,14 @@ struct CompletionPiece {
 
 void append_choice(std::string& out, const CompletionPiece& piece) {
   out += R"({"index":)" + std::to_string(piece.index) + R"(,"text":)";
-  append_quoted(out, piece.text);
+  append_json_quoted(out, piece.text);
   out += R"(,"logprobs":)" + piece.logprobs;
   if (!piece.token_ids.empty()) out += R"(,"token_ids":)" + piece.token_ids;
   out += R"(,"finish_reason":)";
   if (piece.finish.empty())
     out += "null";
   else
-    append_quoted(out, piece.finish);
+    append_json_quoted(out, piece.finish);
   out += '}';
 }
 

@@ -13,7 +13,7 @@ namespace {
 void append_token_member(std::string& out, const Tokenizer& tokenizer, int32_t id, float logprob) {
   const int32_t ids[] = {id};
   out += R"({"token":)";
-  append_quoted(out, tokenizer.decode(ids));
+  append_json_quoted(out, tokenizer.decode(ids));
   out += R"(,"logprob":)" + format_double(finite_logprob(logprob)) + R"(,"bytes":[)";
   bool first = true;
   for (const char byte : tokenizer.token_bytes(id)) {
@@ -41,12 +41,6 @@ std::string random_id(std::string_view prefix) {
 
 ReplyIdentity new_identity(std::string_view prefix, std::string model) {
   return {random_id(prefix), int64_t(std::time(nullptr)), std::move(model)};
-}
-
-void append_quoted(std::string& out, std::string_view text) {
-  out += '"';
-  append_json_escaped(out, text);
-  out += '"';
 }
 
 std::string_view openai_finish_reason(const RequestSummary& summary, bool called_tools) {
@@ -106,9 +100,9 @@ void ReasoningText::append(std::string& out, std::string reasoning, std::string 
   }
   const auto add = [&](std::string_view name, const std::string& text) {
     if (!out.empty() && out.back() != '{') out += ',';
-    append_quoted(out, name);
+    append_json_quoted(out, name);
     out += ':';
-    append_quoted(out, text);
+    append_json_quoted(out, text);
   };
   const bool both = field_ == ReasoningField::both;
   if (!reasoning.empty() && field_ != ReasoningField::reasoning)

@@ -22,9 +22,6 @@ struct ReplyIdentity {
 std::string random_id(std::string_view prefix);
 ReplyIdentity new_identity(std::string_view prefix, std::string model);
 
-// Appends `text` in quotes.
-void append_quoted(std::string& out, std::string_view text);
-
 // "stop", "length" or "tool_calls".
 std::string_view openai_finish_reason(const RequestSummary& summary, bool called_tools);
 

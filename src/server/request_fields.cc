@@ -31,9 +31,7 @@ bool within(T value, const Limits<T>& limits) {
 }  // namespace
 
 std::string_view text_member(const JsonObject& object, std::string_view key) {
-  const Json* member = object.if_contains(key);
-  return member && member->is_string() ? std::string_view(member->get_string())
-                                       : std::string_view();
+  return text_or_empty(object.if_contains(key));
 }
 
 RequestFields::RequestFields(const JsonObject& object, std::string path)

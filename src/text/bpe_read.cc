@@ -91,7 +91,7 @@ Status Bpe::read_merges(const Json& merges) {
     std::string_view left;
     std::string_view right;
     if (item.is_string()) {  // "left right", as in merges.txt
-      const std::string_view line = view_of(item.get_string());
+      const std::string_view line = json_view(item.get_string());
       const size_t space = line.find(' ');
       if (space != std::string_view::npos && line.find(' ', space + 1) == std::string_view::npos) {
         left = line.substr(0, space);
@@ -99,8 +99,8 @@ Status Bpe::read_merges(const Json& merges) {
       }
     } else if (const JsonArray* pair = item.if_array();
                pair && pair->size() == 2 && (*pair)[0].is_string() && (*pair)[1].is_string()) {
-      left = view_of((*pair)[0].get_string());
-      right = view_of((*pair)[1].get_string());
+      left = json_view((*pair)[0].get_string());
+      right = json_view((*pair)[1].get_string());
     }
     if (left.empty() || right.empty())
       return error("merges: entry ", merge_count_, " is not a pair of tokens");

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "text/jinja_text.h"
+#include "text/utf8.h"
 
 namespace slip::jinja {
 namespace {
@@ -147,7 +148,7 @@ std::string unescape_string(std::string_view text, std::string& error) {
     if (escape.length == 0) {
       out += '\\';
     } else if (escape.is_character) {
-      append_utf8(out, escape.code);
+      append_utf8(escape.code, out);
     }
     i += escape.length;
   }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "text/utf8.h"
+
 namespace slip::jinja {
 namespace {
 
@@ -14,7 +16,7 @@ void append_upper(std::string& out, uint32_t code) {
   if (code == kSharpS) {
     out += "SS";
   } else {
-    append_utf8(out, static_cast<uint32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(code))));
+    append_utf8(static_cast<uint32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(code))), out);
   }
 }
 
@@ -22,12 +24,12 @@ void append_title(std::string& out, uint32_t code) {
   if (code == kSharpS) {
     out += "Ss";
   } else {
-    append_utf8(out, static_cast<uint32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(code))));
+    append_utf8(static_cast<uint32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(code))), out);
   }
 }
 
 void append_lower(std::string& out, uint32_t code) {
-  append_utf8(out, static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
+  append_utf8(static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))), out);
 }
 
 // Calls visit(code, bytes) for each character; code is absent where the bytes are not UTF-8.
@@ -83,25 +85,6 @@ Character decode_character(std::string_view text) {
                        static_cast<utf8proc_ssize_t>(std::min<size_t>(text.size(), 4)), &code);
   if (length < 1) return {static_cast<uint8_t>(text[0]), 1};
   return {static_cast<uint32_t>(code), static_cast<size_t>(length)};
-}
-
-void append_utf8(std::string& out, uint32_t code) {
-  const auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0 | code >> 6);
-    put(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    put(0xE0 | code >> 12);
-    put(0x80 | (code >> 6 & 0x3F));
-    put(0x80 | (code & 0x3F));
-  } else {
-    put(0xF0 | code >> 18);
-    put(0x80 | (code >> 12 & 0x3F));
-    put(0x80 | (code >> 6 & 0x3F));
-    put(0x80 | (code & 0x3F));
-  }
 }
 
 size_t count_characters(std::string_view text) {

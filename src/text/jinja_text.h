@@ -17,7 +17,6 @@ struct Character {
 
 // The character at the start of `text`, which is not empty.
 Character decode_character(std::string_view text);
-void append_utf8(std::string& out, uint32_t code);
 
 size_t count_characters(std::string_view text);
 std::vector<std::string_view> characters_of(std::string_view text);

@@ -50,7 +50,7 @@ Status PreTokenizer::add_split(const JsonObject& object) {
   const Json* regex =
       pattern && pattern->is_object() ? find_field(pattern->get_object(), "Regex") : nullptr;
   if (regex && regex->is_string()) {
-    const std::string_view text = view_of(regex->get_string());
+    const std::string_view text = json_view(regex->get_string());
     if (text == kQwen2Pattern) split_ = Split::kQwen2;
     if (text == kQwen35Pattern) split_ = Split::kQwen35;
   }

@@ -5,7 +5,7 @@
 namespace slip {
 
 const Json* find_field(const JsonObject& object, std::string_view key) {
-  const Json* value = object.if_contains({key.data(), key.size()});
+  const Json* value = object.if_contains(key);
   return value && !value->is_null() ? value : nullptr;
 }
 
@@ -20,7 +20,7 @@ Result<std::string_view> require_string(const JsonObject& object, const char* ke
   if (!value) return error("\"", key, "\" is missing");
   if (!value->is_string())
     return error("\"", key, "\" must be a string, but is ", describe_json_kind(*value));
-  return view_of(value->get_string());
+  return json_view(value->get_string());
 }
 
 Result<bool> read_flag(const JsonObject& object, const char* key, bool if_absent) {
@@ -50,7 +50,7 @@ Result<std::string_view> read_literal_pattern(const JsonObject& object) {
   if (!pattern) return error("\"pattern\" is missing");
   SLIP_TRY(const JsonObject* choice, require_object(*pattern, "\"pattern\""));
   if (const Json* regex = find_field(*choice, "Regex"); regex && regex->is_string())
-    return error("this regular expression is not implemented: ", view_of(regex->get_string()));
+    return error("this regular expression is not implemented: ", json_view(regex->get_string()));
   SLIP_TRY(const std::string_view literal, require_string(*choice, "String"));
   if (literal.empty()) return error("\"pattern\" is empty");
   return literal;

@@ -11,10 +11,6 @@
 
 namespace slip {
 
-inline std::string_view view_of(const boost::json::string& text) {
-  return {text.data(), text.size()};
-}
-
 // The value under `key`, or null where it is absent or null.
 const Json* find_field(const JsonObject& object, std::string_view key);
 

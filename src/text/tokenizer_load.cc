@@ -52,7 +52,7 @@ std::optional<std::string_view> token_name(const Json& json) {
   const Json* name = &json;
   if (json.is_object()) name = find_field(json.get_object(), "content");
   if (!name || !name->is_string()) return std::nullopt;
-  return view_of(name->get_string());
+  return json_view(name->get_string());
 }
 
 // What a post-processor, {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<bos>",

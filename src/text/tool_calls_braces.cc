@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/json_dump.h"
 #include "text/tool_calls_scan.h"
 
@@ -12,18 +13,6 @@ constexpr std::string_view kCallWord = "call:";
 
 using Events = std::vector<OutputEvent>;
 
-std::string_view trimmed(std::string_view text) {
-  text.remove_prefix(leading_blanks(text));
-  text.remove_suffix(trailing_blanks(text));
-  return text;
-}
-
-std::string quoted_json(std::string_view text) {
-  std::string out = "\"";
-  append_json_escaped(out, text);
-  return out += '"';
-}
-
 // What stands there without quotes: a number or a word of JSON; anything else was meant as text.
 std::string bare_json(std::string_view text) {
   if (text.empty() || text == "None") return "null";
@@ -32,7 +21,7 @@ std::string bare_json(std::string_view text) {
   const Result<Json> parsed = parse_json(text, "value");
   const bool fits = parsed.ok() && (parsed.value().is_number() || parsed.value().is_bool() ||
                                     parsed.value().is_null());
-  return fits ? std::string(text) : quoted_json(text);
+  return fits ? std::string(text) : json_quoted(text);
 }
 
 }  // namespace
@@ -171,7 +160,7 @@ ToolCallParser::Progress BraceCallParser::read_after(std::string_view text, bool
 }
 
 void BraceCallParser::begin_member(std::string_view key, Events& events) {
-  emit_arguments((open_.back().has_items ? ", " : "") + quoted_json(key) + ": ", events);
+  emit_arguments((open_.back().has_items ? ", " : "") + json_quoted(key) + ": ", events);
   open_.back().has_items = true;
   state_ = State::value;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace slip {
 namespace {
 
@@ -44,9 +46,7 @@ OpenTag match_open_tag(std::string_view text, std::string_view opener, bool fina
   const size_t end = rest.find_first_of("<>\n");
   if (end == std::string_view::npos)
     return {rest.size() > kMaxNameBytes ? Match::no : undecided_unless(final)};
-  std::string_view name = rest.substr(0, end);
-  name.remove_prefix(leading_blanks(name));
-  name.remove_suffix(trailing_blanks(name));
+  const std::string_view name = trimmed(rest.substr(0, end));
   if (rest[end] != '>' || name.empty()) return {Match::no};
   return {Match::yes, name, opener.size() + end + 1};
 }

@@ -148,10 +148,9 @@ ToolCallParser::Progress TagCallParser::read_after(std::string_view text, bool f
 
 void TagCallParser::begin_parameter(std::string_view name, Events& events) {
   types_ = find_parameter_types(tools_, function_, name);
-  std::string json = has_parameters_ ? ", \"" : "{\"";
-  append_json_escaped(json, name);
-  json += types_.only_text() ? "\": \"" : "\": ";
-  emit_arguments(std::move(json), events);
+  emit_arguments(
+      (has_parameters_ ? ", " : "{") + json_quoted(name) + (types_.only_text() ? ": \"" : ": "),
+      events);
   has_parameters_ = true;
   value_.clear();
   value_begun_ = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/json.h"
 #include "base/json_dump.h"
 #include "text/tool_calls_scan.h"
@@ -84,17 +85,6 @@ std::string as_integer(std::string_view text) {
   return (negative && text != "0" ? "-" : "") + std::string(text);
 }
 
-bool equals_ignoring_case(std::string_view text, std::string_view lower) {
-  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
-                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; });
-}
-
-std::string as_string(std::string_view text) {
-  std::string out = "\"";
-  append_json_escaped(out, text);
-  return out += '"';
-}
-
 }  // namespace
 
 ParameterTypes find_parameter_types(const JsonArray& tools, std::string_view function,
@@ -107,13 +97,11 @@ ParameterTypes find_parameter_types(const JsonArray& tools, std::string_view fun
 }
 
 std::string convert_parameter(std::string_view text, const ParameterTypes& types) {
-  std::string_view bare = text;
-  bare.remove_prefix(leading_blanks(bare));
-  bare.remove_suffix(trailing_blanks(bare));
+  const std::string_view bare = trimmed(text);
   // Templates print earlier values as Python does, so models write True and None too.
   if (types.null && (bare == "null" || bare == "None")) return "null";
-  if (types.boolean && equals_ignoring_case(bare, "true")) return "true";
-  if (types.boolean && equals_ignoring_case(bare, "false")) return "false";
+  if (types.boolean && equal_ignoring_case(bare, "true")) return "true";
+  if (types.boolean && equal_ignoring_case(bare, "false")) return "false";
   if (types.integer || types.number)
     if (std::string digits = as_integer(bare); !digits.empty()) return digits;
   if (types.number || types.object || types.array) {
@@ -123,7 +111,7 @@ std::string convert_parameter(std::string_view text, const ParameterTypes& types
                                       (types.array && parsed.value().is_array()));
     if (fits) return std::string(bare);  // as written: printing it again could round numbers
   }
-  return as_string(text);
+  return json_quoted(text);
 }
 
 }  // namespace slip

@@ -5,6 +5,13 @@
 namespace slip {
 namespace {
 
+TEST(Ascii, SplitsAtEverySeparator) {
+  using Parts = std::vector<std::string_view>;
+  EXPECT_EQ(split("a,bc,,d", ','), (Parts{"a", "bc", "", "d"}));
+  EXPECT_EQ(split(",a,", ','), (Parts{"", "a", ""}));
+  EXPECT_EQ(split("", ','), (Parts{""}));
+}
+
 TEST(Ascii, TrimsBlanksAndLineEnds) {
   EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
   EXPECT_EQ(trimmed("a"), "a");
@@ -14,6 +21,19 @@ TEST(Ascii, TrimsBlanksAndLineEnds) {
 
 TEST(Ascii, LowersLettersAlone) {
   EXPECT_EQ(lower_ascii("AZ az @[ \xC3\x84"), "az az @[ \xC3\x84");
+}
+
+TEST(Ascii, ComparesLettersOfEitherCase) {
+  EXPECT_TRUE(equal_ignoring_case("Content-Length", "content-LENGTH"));
+  EXPECT_FALSE(equal_ignoring_case("a", "ab"));
+  EXPECT_FALSE(equal_ignoring_case("@", "`"));
+}
+
+TEST(Ascii, NumbersAreDigitsAlone) {
+  EXPECT_EQ(parse_decimal("0042"), 42u);
+  EXPECT_EQ(parse_decimal("18446744073709551615"), UINT64_MAX);
+  for (const char* text : {"", "-1", "+1", " 1", "1 ", "0x1", "1.0", "18446744073709551616"})
+    EXPECT_EQ(parse_decimal(text), std::nullopt) << text;
 }
 
 TEST(Ascii, DecodesWholeEscapesAlone) {

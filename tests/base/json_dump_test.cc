@@ -22,6 +22,8 @@ TEST(DumpJson, KeepsNonAsciiAndEscapesTheRest) {
             "\"日本 <>&' \\\" \\\\ \\n\\t\\r\\b\\f \\u0001 \x7f\"");
 }
 
+TEST(DumpJson, QuotesAText) { EXPECT_EQ(json_quoted("a\"b\n"), R"("a\"b\n")"); }
+
 TEST(DumpJson, AsciiOnlyUsesSurrogatePairs) {
   EXPECT_EQ(dump_json(Json("é😀\x7f"), JsonStyle{.ascii_only = true}),
             R"("\u00e9\ud83d\ude00\u007f")");

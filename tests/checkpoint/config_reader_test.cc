@@ -135,9 +135,9 @@ TEST(ConfigReader, ExpectRefusesWhatIsNotImplemented) {
 }
 
 TEST(ConfigReader, ReportsUnreadKeys) {
-  const JsonObject json =
-      object(R"({"read":1,"new":2,"dtype":"x","_name":"y","text_config":{"a":1,"b":2,"dtype":3},)"
-             R"("vision_config":{"c":1}})");
+  const JsonObject json = object(
+      R"({"read":1,"new":2,"none":null,"dtype":"x","_name":"y","text_config":{"a":1,"b":2,"dtype":3},)"
+      R"("vision_config":{"c":1}})");
   ConfigReader reader(json, "config.json");
   reader.require_int("read");
   reader.child("text_config").require_int("a");

@@ -18,7 +18,7 @@ int calls_of(const std::string& table, const std::string& operation) {
   return std::regex_search(table, found, line) ? std::stoi(found[1]) : 0;
 }
 
-// minnow: eight layers, two of which attend. What drafts has an attention layer of its own, which
+// minnow: eight layers, two of which attend. The drafter has an attention layer of its own, which
 // is shown what is behind; it is not to be taken for the model.
 TEST(BenchOps, CountsTheCallsOfAModelsPass) {
   for (const char* depth : {"0", "100"}) {

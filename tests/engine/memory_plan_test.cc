@@ -146,6 +146,34 @@ TEST(MemoryPlan, OneOfManyMayUseThePagesOfAll) {
     EXPECT_LE(pages_for(each.context), each.pages) << "the oldest must be able to end";
 }
 
+TEST(MemoryPlan, FewMayShareAsMuchAsMany) {
+  constexpr int64_t kShared = kMostSequences * kDefaultContext;
+  const auto plan = [](uint64_t budget, int64_t sequences, int64_t max_context) {
+    ModelPlan model = model_plan();
+    model.info.max_context = max_context;
+    return plan_memory(model,
+                       {.budget = budget, .sequences = sequences, .shared_positions = kShared}, 0)
+        .value();
+  };
+  const uint64_t plenty = uint64_t{1} << 40;
+  for (const int64_t sequences : {1, 2, 32, 0}) {
+    EXPECT_EQ(plan(plenty, sequences, 1 << 20).context, kShared) << sequences;
+    EXPECT_EQ(plan(plenty, sequences, 1 << 20).pages, pages_for(kShared)) << sequences;
+  }
+  EXPECT_EQ(plan(plenty, 64, 1 << 20).context, 2 * kShared);
+  // No more than the sequences could fill.
+  EXPECT_EQ(plan(plenty, 1, 32768).pages, pages_for(32768));
+  EXPECT_EQ(plan(plenty, 2, 32768).pages, 2 * pages_for(32768));
+  EXPECT_EQ(plan(plenty, 2, 32768).context, 32768);
+  // Of less memory, what there is.
+  const MemoryPlan scarce = plan(kFixed + 150 * kPage, 1, 1 << 20);
+  EXPECT_EQ(scarce.pages, 150);
+  EXPECT_EQ(scarce.context, 150 * kPageLen);
+  // Who asks for a context gets that.
+  const MemoryRequest asked{.budget = plenty, .context = 640, .shared_positions = kShared};
+  EXPECT_EQ(plan_memory(model_plan(), asked, 0).value().pages, 10);
+}
+
 TEST(MemoryPlan, CheckpointsGiveWayToSequences) {
   const MemoryRequest request{
       .budget = kFixed + 10 * kPage + 3 * kMb, .context = 640, .sequences = 2, .checkpoints = 50};

@@ -13,7 +13,9 @@
 namespace slip::qwen3_5 {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // The text part of a published 35B-A3B file, less what only training reads.
 JsonObject text_config() {
@@ -133,6 +135,27 @@ TEST(Qwen35Config, AHeadIsTiedIfEitherLevelSaysSo) {
   EXPECT_TRUE(read(with(text_config(), "tie_word_embeddings", true)).tied_head);
   EXPECT_TRUE(read(nested(with(text_config(), "tie_word_embeddings", true))).tied_head);
   EXPECT_TRUE(read(with(nested(text_config()), "tie_word_embeddings", true)).tied_head);
+}
+
+TEST(Qwen35Config, NamesTheKeysThatNobodyKnows) {
+  EXPECT_THAT(read(nested(text_config())).unknown_keys, IsEmpty());
+  JsonObject flat = text_config();
+  flat["architectures"] = JsonArray{"Qwen3_5MoeForCausalLM"};
+  flat["quantization_config"] = JsonObject{{"bits", 4}};
+  EXPECT_THAT(read(flat).unknown_keys, IsEmpty());
+  flat["attention_sinks"] = 4;
+  flat["attention_scale"] = nullptr;
+  EXPECT_THAT(read(flat).unknown_keys, ElementsAre("attention_sinks"));
+  EXPECT_THAT(read(nested(with_rope("truncate", false))).unknown_keys,
+              ElementsAre("text_config.rope_parameters.truncate"));
+}
+
+TEST(Qwen35Config, OfTheRepositoryHaveNoUnknownKeys) {
+  for (const char* folder : {"qwen3_5_moe", "qwen3_5_moe_split", "qwen3_5_dense"})
+    EXPECT_THAT(read(read_config_json(golden_folder() / "tiny" / folder).value()).unknown_keys,
+                IsEmpty())
+        << folder;
+  EXPECT_THAT(read(read_config_json(minnow_folder()).value()).unknown_keys, IsEmpty());
 }
 
 TEST(Qwen35Config, ReadsDenseModels) {

@@ -78,6 +78,17 @@ TEST(Gemma4Config, BothFormsSayTheSame) {
   }
 }
 
+TEST(Gemma4Config, NamesTheKeysThatNobodyKnows) {
+  EXPECT_THAT(read_config(e2b(), "config.json").value().unknown_keys,
+              testing::ElementsAre("text_config.something_new"));
+  for (const char* folder : {"gemma4_e", "gemma4_31b", "gemma4_26b"}) {
+    if (!has_tiny(folder)) GTEST_SKIP() << kTinyAbsent;
+    for (const char* name : {"config.json", "config.legacy.json"})
+      EXPECT_THAT(read_config(file(folder, name), name).value().unknown_keys, testing::IsEmpty())
+          << folder << " " << name;
+  }
+}
+
 TEST(Gemma4Config, PublishedFilesAreTheShapes) {
   expect_equal(read_config(e2b(), "config.json").value(), *shape_by_name("gemma-4-e2b"));
 }

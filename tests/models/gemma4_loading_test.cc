@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/config_reader.h"
 #include "checkpoint/safetensors.h"
 #include "kernels/ref/ref_ops.h"
 #include "kernels/ref/ref_ops_impl.h"
@@ -76,6 +77,31 @@ TEST(Gemma4Drafters, ThatDoNotFitSayWhy) {
   const auto no_model = ModelSource::open(folder.path() / "m-assistant");
   ASSERT_FALSE(no_model.ok());
   EXPECT_THAT(no_model.failure().message, HasSubstr("drafter"));
+}
+
+// Neither is refused for it.
+TEST(Gemma4Loading, WarnsOfKeysThatNobodyKnows) {
+  const TempFolder folder;
+  const auto copy_with = [&](const std::string& name, const fs::path& to, const char* key) {
+    copy_model(name, to);
+    JsonObject config = read_config_json(to).value();
+    for (int i = 0; i < 10; ++i) config["text_config"].as_object()[cat(key, i)] = i;
+    std::ofstream(to / "config.json") << dump_json(config);
+  };
+  copy_model("gemma4_e", folder.path() / "plain");
+  copy_model("gemma4_e_assistant", folder.path() / "plain-assistant");
+  EXPECT_THAT(ModelSource::open(folder.path() / "plain").value().warnings(), testing::IsEmpty());
+  copy_with("gemma4_e", folder.path() / "m", "new\n");
+  copy_with("gemma4_e_assistant", folder.path() / "m-assistant", "draft");
+  const ModelSource source = ModelSource::open(folder.path() / "m").value();
+  EXPECT_TRUE(source.can_draft());
+  EXPECT_THAT(source.warnings(),
+              testing::ElementsAre(
+                  testing::AllOf(testing::StartsWith("config.json has keys that"),
+                                 HasSubstr("know: text_config.new\\n0, text_config.new\\n1,"),
+                                 HasSubstr("new\\n7, 2 more; they are ignored")),
+                  HasSubstr("the drafter's config.json has keys that")));
+  EXPECT_THAT(source.notes(), testing::IsSupersetOf(source.warnings()));
 }
 
 TEST(Gemma4Drafters, HaveAnOrderOfAllTokens) {

@@ -20,9 +20,9 @@ StoredKv stored_kv(DType dtype) {
 }
 
 // Parts of a thread's scratch, each of whole vectors.
-class Parts {
+class ScratchDivider {
  public:
-  explicit Parts(float* memory) : memory_(memory) {}
+  explicit ScratchDivider(float* memory) : memory_(memory) {}
   template <class T>
   T* take(int64_t count) {
     T* part = memory_ ? reinterpret_cast<T*>(memory_ + used_) : nullptr;
@@ -37,7 +37,7 @@ class Parts {
   int64_t used_ = 0;
 };
 
-TileScratch divide(Parts& parts, int64_t head_dim) {
+TileScratch divide(ScratchDivider& parts, int64_t head_dim) {
   const int64_t values = kMaxQueries * head_dim, weights = kMaxQueries * kMaxPageSlice;
   return {.q = parts.take<float>(values),
           .q_codes = parts.take<int16_t>(values),
@@ -52,13 +52,13 @@ TileScratch divide(Parts& parts, int64_t head_dim) {
 }  // namespace
 
 int64_t TileScratch::values(int64_t head_dim) {
-  Parts parts(nullptr);
+  ScratchDivider parts(nullptr);
   divide(parts, head_dim);
   return parts.used();
 }
 
 TileScratch TileScratch::at(float* memory, int64_t head_dim) {
-  Parts parts(memory);
+  ScratchDivider parts(memory);
   return divide(parts, head_dim);
 }
 

@@ -190,9 +190,9 @@ int64_t most_row_tiles(int64_t pairs, int64_t experts) {
 }
 
 // Takes parts of one block of memory, or, without any, only counts.
-class Parts {
+class ManyRowsScratch {
  public:
-  explicit Parts(std::byte* memory) : memory_(memory) {}
+  explicit ManyRowsScratch(std::byte* memory) : memory_(memory) {}
   template <class T>
   T* take(int64_t count) {
     std::byte* part = memory_ ? memory_ + used_ : nullptr;
@@ -210,8 +210,8 @@ class Parts {
   size_t used_ = 0;
 };
 
-ManyRows many_rows(Parts& parts, int64_t rows, int64_t hidden, int64_t top_k, int64_t experts,
-                   int64_t width, int64_t shared_width) {
+ManyRows many_rows(ManyRowsScratch& parts, int64_t rows, int64_t hidden, int64_t top_k,
+                   int64_t experts, int64_t width, int64_t shared_width) {
   const int64_t pairs = rows * top_k;
   ManyRows many{};
   many.slot_rows = parts.take<int32_t>(pairs);
@@ -229,13 +229,13 @@ ManyRows many_rows(Parts& parts, int64_t rows, int64_t hidden, int64_t top_k, in
 
 size_t many_rows_scratch_bytes(int64_t rows, int64_t hidden, int64_t top_k, int64_t experts,
                                int64_t width, int64_t shared_width) {
-  Parts parts(nullptr);
+  ManyRowsScratch parts(nullptr);
   many_rows(parts, rows, hidden, top_k, experts, width, shared_width);
   return parts.used();
 }
 
 void run_many_rows(const Launcher& launcher, const ExpertsStep& step, std::byte* scratch) {
-  Parts parts(scratch);
+  ManyRowsScratch parts(scratch);
   ManyRows many = many_rows(parts, step.rows, step.hidden, step.top_k, step.experts, step.width,
                             step.shared_width);
   many.shared_tiles = step.shared_width > 0 ? (step.rows + kTileRows - 1) / kTileRows : 0;

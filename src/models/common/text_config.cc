@@ -11,6 +11,34 @@ constexpr int64_t kMaxHeadsPerKey = 128;  // what kernels are made for
 // file is looked at, so that a longer list would take gigabytes because of a config.json alone.
 constexpr int64_t kMaxExperts = int64_t{1} << 18;
 
+// In published files of every family: training, token ids that generation_config.json and the
+// tokenizer settle, how weights are stored, which their files say themselves, and what transformers
+// writes into any config.
+constexpr std::string_view kHarmlessKeys[] = {"attention_dropout",
+                                              "initializer_range",
+                                              "output_router_logits",
+                                              "router_aux_loss_coef",
+                                              "use_cache",
+                                              "bos_token_id",
+                                              "eos_token_id",
+                                              "pad_token_id",
+                                              "dtype",
+                                              "torch_dtype",
+                                              "quantization_config",
+                                              "architectures",
+                                              "transformers_version",
+                                              "chunk_size_feed_forward",
+                                              "id2label",
+                                              "is_encoder_decoder",
+                                              "label2id",
+                                              "output_attentions",
+                                              "output_hidden_states",
+                                              "problem_type",
+                                              "return_dict"};
+
+// So many are named; a file may have any number.
+constexpr size_t kNamedKeys = 8;
+
 }  // namespace
 
 void read_sizes(ConfigReader& text, int64_t usual_context, TextConfig& config) {
@@ -68,6 +96,24 @@ void check_rope(ConfigReader& rope, double theta, double share) {
   if (!(theta > 1)) rope.fail("rope_theta", cat("must exceed 1, found ", theta));
   if (!(share > 0 && share <= 1))
     rope.fail("partial_rotary_factor", cat("must be in (0, 1], found ", share));
+}
+
+std::vector<std::string> unknown_keys(const ConfigReader& text,
+                                      std::vector<std::string_view> harmless) {
+  harmless.insert(harmless.end(), std::begin(kHarmlessKeys), std::end(kHarmlessKeys));
+  return text.unread_keys(harmless);
+}
+
+void warn_of_unknown_keys(const std::string& file, const TextConfig& config,
+                          std::vector<std::string>& warnings) {
+  const std::vector<std::string>& keys = config.unknown_keys;
+  if (keys.empty()) return;
+  std::vector<std::string> named;
+  for (size_t i = 0; i < std::min(keys.size(), kNamedKeys); ++i)
+    named.push_back(printable(keys[i]));
+  if (keys.size() > kNamedKeys) named.push_back(cat(keys.size() - kNamedKeys, " more"));
+  warnings.push_back(cat(file, " has keys that this program does not know: ", join(named, ", "),
+                         "; they are ignored"));
 }
 
 ModelInfo model_info(const TextConfig& config, size_t layers, const DrafterInfo& drafter) {

@@ -29,7 +29,8 @@ struct TextConfig {
   int64_t max_context = 0;
   float eps = 0;
   bool tied_head = false;
-  std::optional<ExpertsConfig> experts;  // of every layer
+  std::optional<ExpertsConfig> experts;   // of every layer
+  std::vector<std::string> unknown_keys;  // of config.json, as unknown_keys() finds them
 };
 
 // Vocabulary, hidden size, context and eps.
@@ -51,6 +52,16 @@ void check_heads(ConfigReader& text, int64_t q_heads, int64_t kv_heads);
 
 // Refuses a theta that is not above 1, and a `share` of rotated dimensions outside (0, 1].
 void check_rope(ConfigReader& rope, double theta, double share);
+
+// When all has been read: the keys of the text model that nobody asked for and that may matter.
+// Others change no text: what only training and transformers itself use, and the family's own
+// `harmless` ones.
+std::vector<std::string> unknown_keys(const ConfigReader& text,
+                                      std::vector<std::string_view> harmless);
+
+// Tells a person about them; `file` is whose they are.
+void warn_of_unknown_keys(const std::string& file, const TextConfig& config,
+                          std::vector<std::string>& warnings);
 
 struct DrafterInfo {
   bool loaded;

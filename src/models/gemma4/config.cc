@@ -1,13 +1,22 @@
 #include "models/gemma4/config.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "base/ascii.h"
 #include "quant/number_formats.h"
 
 namespace slip::gemma4 {
 namespace {
+
+// What those who open the file ask for; experts that are off; what per_layer_config says instead.
+constexpr std::string_view kHarmlessKeys[] = {"model_type",
+                                              "tie_word_embeddings",
+                                              "num_experts",
+                                              "top_k_experts",
+                                              "moe_intermediate_size",
+                                              "global_head_dim",
+                                              "num_global_key_value_heads"};
 
 std::vector<LayerKind> read_layers(ConfigReader& text) {
   std::vector<LayerKind> layers;
@@ -50,9 +59,8 @@ void read_layer_sizes(ConfigReader& by_layer, const std::vector<LayerKind>& laye
   sizes.reserve(layers.size());
   for (const LayerKind kind : layers) sizes.push_back(kinds[size_t(kind)]);
   for (const std::string& key : by_layer.keys()) {
-    size_t index = layers.size();
-    const auto [end, failed] = std::from_chars(key.data(), key.data() + key.size(), index);
-    if (failed != std::errc{} || end != key.data() + key.size() || index >= layers.size()) {
+    const size_t index = parse_decimal(key).value_or(layers.size());
+    if (index >= layers.size()) {
       by_layer.fail(key, cat("expected the number of one of ", layers.size(), " layers"));
       return;
     }
@@ -149,6 +157,7 @@ Config read_text_config(ConfigReader& text, int64_t& shared) {
   if (both_ways != "vision")
     text.fail("use_bidirectional_attention",
               cat("expected null or \"vision\", found \"", both_ways, "\""));
+  config.unknown_keys = unknown_keys(text, {std::begin(kHarmlessKeys), std::end(kHarmlessKeys)});
   return config;
 }
 

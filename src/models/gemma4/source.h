@@ -18,11 +18,12 @@ class Source : public FamilySource {
 
   const Config& config() const { return config_; }
   const WeightOrigin& origin() const { return origin_; }
-  void add_note(std::string note) { notes_.push_back(std::move(note)); }
+  std::vector<std::string>& warnings() { return warnings_; }
 
   bool can_draft() const override { return false; }
   int64_t max_context() const override { return config_.max_context; }
-  const std::vector<std::string>& notes() const override { return notes_; }
+  std::vector<std::string> notes() const override { return origin_.notes(); }
+  const std::vector<std::string>& warnings() const override { return warnings_; }
   Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const override {
     return plan_beside({}, options, ops);
   }
@@ -38,10 +39,9 @@ class Source : public FamilySource {
 
  private:
   Source(const Config& config, WeightOrigin origin, TextPrefixes prefixes)
-      : config_(config),
-        origin_(std::move(origin)),
-        prefixes_(std::move(prefixes)),
-        notes_(origin_.notes()) {}
+      : config_(config), origin_(std::move(origin)), prefixes_(std::move(prefixes)) {
+    warn_of_unknown_keys("config.json", config_, warnings_);
+  }
 
   std::unique_ptr<WeightSource> weight_source() const {
     return origin_.open(ignored_prefixes(config_, prefixes_));
@@ -50,7 +50,7 @@ class Source : public FamilySource {
   Config config_;
   WeightOrigin origin_;
   TextPrefixes prefixes_;
-  std::vector<std::string> notes_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace slip::gemma4

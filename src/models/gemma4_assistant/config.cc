@@ -3,15 +3,14 @@
 namespace slip::gemma4_assistant {
 namespace {
 
-bool is_drafter_type(const std::string& model_type) {
+bool is_drafter_type(std::string_view model_type) {
   return model_type == "gemma4_assistant" || model_type == "gemma4_unified_assistant";
 }
 
 }  // namespace
 
 bool is_drafter(const JsonObject& json) {
-  const Json* type = json.if_contains("model_type");
-  return type && type->is_string() && is_drafter_type(std::string(type->get_string()));
+  return is_drafter_type(text_or_empty(json.if_contains("model_type")));
 }
 
 Result<DrafterConfig> read_drafter_config(const JsonObject& json, const std::string& source) {

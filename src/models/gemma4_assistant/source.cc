@@ -14,7 +14,8 @@ class AssistedSource : public FamilySource {
 
   bool can_draft() const override { return true; }
   int64_t max_context() const override { return model_->max_context(); }
-  const std::vector<std::string>& notes() const override { return model_->notes(); }
+  std::vector<std::string> notes() const override { return model_->notes(); }
+  const std::vector<std::string>& warnings() const override { return model_->warnings(); }
   Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const override;
   Result<std::unique_ptr<Model>> load(const ModelOptions& options, Ops& ops, ThreadPool& pool,
                                       const LoadProgress& progress) const override;
@@ -69,13 +70,16 @@ Result<std::unique_ptr<FamilySource>> with_drafter(std::unique_ptr<gemma4::Sourc
       asked_for.empty() ? find_drafter(folder) : std::optional(asked_for);
   if (!found) return std::unique_ptr<FamilySource>(std::move(model));
   Result<DrafterFiles> drafter = open_drafter(*found, model->config());
-  if (drafter.ok())
+  if (drafter.ok()) {
+    warn_of_unknown_keys("the drafter's config.json", drafter.value().config.text,
+                         model->warnings());
     return std::unique_ptr<FamilySource>(
         std::make_unique<AssistedSource>(std::move(model), std::move(drafter).value()));
+  }
   if (!asked_for.empty()) return std::move(drafter).failure();
   // One that nobody asked for is no reason not to run the model.
-  model->add_note(cat("a drafter lies in ", found->string(), ", but ", drafter.failure().message,
-                      "; drafting is off"));
+  model->warnings().push_back(cat("a drafter lies in ", found->string(), ", but ",
+                                  drafter.failure().message, "; drafting is off"));
   return std::unique_ptr<FamilySource>(std::move(model));
 }
 

@@ -9,6 +9,10 @@ namespace {
 
 constexpr int64_t kMaxDeltaKeyDim = 512;  // what kernels are made for
 
+// The state is always f32; every layer of a mixture has experts, and no MLP besides.
+constexpr std::string_view kHarmlessKeys[] = {"mamba_ssm_dtype", "mlp_only_layers",
+                                              "intermediate_size"};
+
 std::vector<LayerKind> read_layers(ConfigReader& text) {
   const int64_t interval = text.int_or("full_attention_interval", 4, 1, 4096);
   std::vector<LayerKind> layers;
@@ -121,6 +125,7 @@ Result<Config> read_config(const JsonObject& json, const std::string& source) {
   const std::string gate = text.string_or("output_gate_type", "silu");
   if (gate != "silu" && gate != "swish")
     text.fail("output_gate_type", cat("expected \"silu\", found \"", gate, "\""));
+  config.unknown_keys = unknown_keys(text, {std::begin(kHarmlessKeys), std::end(kHarmlessKeys)});
   return root.finish(config);
 }
 

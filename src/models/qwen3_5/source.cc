@@ -18,7 +18,8 @@ class Source : public FamilySource {
 
   bool can_draft() const override { return has_mtp_; }
   int64_t max_context() const override { return config_.max_context; }
-  const std::vector<std::string>& notes() const override { return notes_; }
+  std::vector<std::string> notes() const override { return origin_.notes(); }
+  const std::vector<std::string>& warnings() const override { return warnings_; }
   Result<ModelPlan> plan(const ModelOptions& options, const Ops& ops) const override;
   Result<std::unique_ptr<Model>> load(const ModelOptions& options, Ops& ops, ThreadPool& pool,
                                       const LoadProgress& progress) const override;
@@ -34,14 +35,12 @@ class Source : public FamilySource {
   WeightOrigin origin_;
   Prefixes prefixes_;
   bool has_mtp_ = false;
-  std::vector<std::string> notes_;
+  std::vector<std::string> warnings_;
 };
 
 Source::Source(const Config& config, Checkpoint checkpoint, Prefixes prefixes)
-    : config_(config),
-      origin_(std::move(checkpoint)),
-      prefixes_(std::move(prefixes)),
-      notes_(origin_.notes()) {
+    : config_(config), origin_(std::move(checkpoint)), prefixes_(std::move(prefixes)) {
+  warn_of_unknown_keys("config.json", config_, warnings_);
   look_for_mtp();
 }
 
@@ -49,7 +48,7 @@ Source::Source(const Config& config, Checkpoint checkpoint, Prefixes prefixes)
 void Source::look_for_mtp() {
   if (!has_tensors(*origin_.files(), prefixes_.mtp)) {
     if (config_.mtp_layers > 0)
-      notes_.emplace_back(
+      warnings_.emplace_back(
           "config.json announces an MTP layer, the files hold none; drafting is off");
     return;
   }
@@ -57,8 +56,8 @@ void Source::look_for_mtp() {
       missing_mtp_tensors(config_, prefixes_, CheckpointSource(*origin_.files(), {}));
   has_mtp_ = missing.empty();
   if (!has_mtp_)
-    notes_.push_back(cat("MTP layer incomplete: ", missing.size(), " tensors missing, first ",
-                         missing.front(), "; drafting is off"));
+    warnings_.push_back(cat("MTP layer incomplete: ", missing.size(), " tensors missing, first ",
+                            missing.front(), "; drafting is off"));
 }
 
 Result<Wanted> Source::wanted(const ModelOptions& options) const {
