@@ -70,7 +70,7 @@ void check_rope(ConfigReader& rope, double theta, double share) {
     rope.fail("partial_rotary_factor", cat("must be in (0, 1], found ", share));
 }
 
-ModelInfo model_info(const TextConfig& config, size_t layers, const DrafterInfo& drafter) {
+ModelInfo model_info(const TextConfig& config, size_t layers, std::optional<DrafterKeys> drafter) {
   return {.family = config.family,
           .vocabulary = config.vocabulary,
           .hidden = config.hidden,
@@ -78,8 +78,7 @@ ModelInfo model_info(const TextConfig& config, size_t layers, const DrafterInfo&
           .max_context = config.max_context,
           .experts = config.experts ? config.experts->experts : 0,
           .experts_per_token = config.experts ? config.experts->top_k : 0,
-          .can_draft = drafter.loaded,
-          .drafter_has_keys = drafter.has_keys};
+          .drafter = drafter};
 }
 
 void cover(const TextConfig& config, StepLimits& limits) {

@@ -52,11 +52,7 @@ void check_heads(ConfigReader& text, int64_t q_heads, int64_t kv_heads);
 // Refuses a theta that is not above 1, and a `share` of rotated dimensions outside (0, 1].
 void check_rope(ConfigReader& rope, double theta, double share);
 
-struct DrafterInfo {
-  bool loaded;
-  bool has_keys;  // of its own
-};
-ModelInfo model_info(const TextConfig& config, size_t layers, const DrafterInfo& drafter);
+ModelInfo model_info(const TextConfig& config, size_t layers, std::optional<DrafterKeys> drafter);
 
 // What `config` says of the largest step. What is already in `limits` stays if it is larger.
 void cover(const TextConfig& config, StepLimits& limits);
