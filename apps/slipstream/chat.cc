@@ -210,7 +210,7 @@ class Chat {
   Styles styles_;
   TalkingModel& model_;
   Session session_;
-  std::optional<DraftLength> drafts_;
+  std::optional<SoloDrafting> drafts_;
   LineHistory history_;
   LineEditorOptions editor_;
   Conversation conversation_;

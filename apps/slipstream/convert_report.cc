@@ -40,7 +40,7 @@ Result<std::string> describe_distance(Engine& source, Engine& made,
 // The share of first drafts that are what the model itself would choose; nothing without MTP.
 Result<std::optional<double>> draft_share(Engine& engine,
                                           const std::vector<std::span<const int32_t>>& windows) {
-  if (!engine.model().info().can_draft) return std::optional<double>();
+  if (!engine.model().drafter()) return std::optional<double>();
   Session session(engine);
   std::vector<DraftAgreement> places(1);
   for (const std::span<const int32_t> window : windows)

@@ -51,7 +51,7 @@ class EvalAccept : public Verb {
     SLIP_TRY(Evaluation evaluation,
              load_for_evaluation(model_,
                                  {.context = window_, .with_drafter = true, .drafter = &drafter_}));
-    if (!evaluation.engine->model().info().can_draft)
+    if (!evaluation.engine->model().drafter())
       return error(
           "the checkpoint has no MTP layer (tensors mtp.*) and no drafter lies beside it, ",
           "so nothing can be drafted");

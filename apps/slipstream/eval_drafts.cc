@@ -29,11 +29,11 @@ Result<std::vector<float>> feed_for_drafts(
   return hidden;
 }
 
-TextDrafts::TextDrafts(Session& session) : session_(session), model_(session.engine().model()) {
-  const ModelInfo& info = model_.info();
-  check(info.can_draft && model_.max_rows() >= kBlock, "a model that cannot draft ", kBlock,
-        " rows");
-  const auto tokens = int64_t(model_.draft_tokens().size());
+TextDrafts::TextDrafts(Session& session)
+    : session_(session), drafter_(*session.engine().model().drafter()) {
+  const ModelInfo& info = session.engine().model().info();
+  check(drafter_.max_rows() >= kBlock, "a drafter that cannot draft ", kBlock, " rows");
+  const auto tokens = int64_t(drafter_.tokens().size());
   rows_.resize(size_t(kBlock));
   std::iota(rows_.begin(), rows_.end(), int64_t(0));
   ids_ = Tensor(host_memory(), DType::i32, {kBlock});
@@ -43,14 +43,14 @@ TextDrafts::TextDrafts(Session& session) : session_(session), model_(session.eng
 }
 
 int32_t TextDrafts::best(std::span<const float> logits) const {
-  const std::span<const int32_t> tokens = model_.draft_tokens();
+  const std::span<const int32_t> tokens = drafter_.tokens();
   const int32_t column = best_token(logits);
   return tokens.empty() ? column : tokens[size_t(column)];
 }
 
 void TextDrafts::run(std::span<const int32_t> ids, std::span<const float> hidden,
                      const Follow& follow) {
-  const int64_t slots = int64_t(ids.size()) - 1, width = model_.info().hidden;
+  const int64_t slots = int64_t(ids.size()) - 1, width = session_.engine().model().info().hidden;
   for (int64_t start = 0; start < slots; start += kBlock) {
     const int64_t rows = std::min(kBlock, slots - start);
     const auto first_drafts = [&](Logits wanted) {
@@ -85,8 +85,8 @@ void TextDrafts::pass(int64_t first, int64_t rows, int64_t start, const View& hi
   const Span span{.first_row = 0,
                   .rows = rows,
                   .start = start,
-                  .state_slot = session_.state_slot(),
-                  .pages = session_.pages()};
+                  .state_slot = Cache::state_slot(session_.sequence()),
+                  .pages = session_.engine().cache().pages(session_.sequence())};
   DraftStep step{.ids = ids_.view.slice(first, rows),
                  .hidden = hidden.slice(first, rows),
                  .spans = {&span, 1},
@@ -98,7 +98,7 @@ void TextDrafts::pass(int64_t first, int64_t rows, int64_t start, const View& hi
     step.logits = logits_.view.slice(first, rows);
     step.next_hidden = passed_.view.slice(first, rows);
   }
-  model_.draft({&step, 1}, session_.engine().cache());
+  drafter_.draft({&step, 1}, session_.engine().cache());
 }
 
 std::span<const float> TextDrafts::logits_of(int64_t row) const {
@@ -177,7 +177,7 @@ Status judge_while_reading(Session& session, std::span<const int32_t> ids,
 Status judge_drafts(Session& session, std::span<const int32_t> ids,
                     std::span<DraftAgreement> places) {
   session.clear();
-  return session.engine().model().info().drafter_has_keys
+  return session.engine().model().drafter()->keys() == DrafterKeys::own
              ? judge_behind_the_text(session, ids, places)
              : judge_while_reading(session, ids, places);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/session.h"
+#include "models/drafter.h"
 
 namespace slip {
 
@@ -49,7 +50,7 @@ class TextDrafts {
   std::span<const float> logits_of(int64_t row) const;
 
   Session& session_;
-  Model& model_;
+  Drafter& drafter_;
   std::vector<int64_t> rows_;  // 0, 1, ...
   Tensor ids_;                 // i32 [block]
   Tensor hidden_;              // [block, hidden]

@@ -112,8 +112,8 @@ class EvalMtp : public Verb {
     SLIP_TRY(Evaluation evaluation,
              load_for_evaluation(model_, {.context = int64_t(ids.size()), .with_drafter = true}));
     const ModelInfo& info = evaluation.engine->model().info();
-    if (!info.can_draft) return error("the checkpoint has no MTP layer (tensors mtp.*)");
-    if (!info.drafter_has_keys) return error(kNoDraftsAfterTheText);
+    if (!info.drafter) return error("the checkpoint has no MTP layer (tensors mtp.*)");
+    if (info.drafter != DrafterKeys::own) return error(kNoDraftsAfterTheText);
     const int64_t slots = int64_t(ids.size()) - 1;
 
     Session session(*evaluation.engine);

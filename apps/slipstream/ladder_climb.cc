@@ -32,7 +32,7 @@ struct Loaded {
   std::unique_ptr<Ops> own_ops{};  // where the rung needs others than the rest
   std::unique_ptr<Engine> engine{};
   std::unique_ptr<Session> session{};
-  std::optional<DraftLength> drafts{};
+  std::optional<SoloDrafting> drafts{};
   std::optional<SimulatedAcceptance> simulated{};
   std::vector<ExpectedAnswer> expected{};  // to each test
 };
@@ -74,7 +74,8 @@ class Climb {
 
   Result<Loaded> load(const Rung& rung, RungResult& result) {
     setup_.doing("loading " + rung.name);
-    Loaded loaded{.rung = rung, .result = result, .drafts = rung.drafts};
+    Loaded loaded{.rung = rung, .result = result};
+    if (rung.drafts) loaded.drafts.emplace(*rung.drafts);
     const Backend& backend = setup_.backend;
     if (rung.activation_bytes == 1)
       loaded.own_ops = make_cpu_ops(*backend.pool, backend.isa, rung.activation_bytes);
@@ -109,7 +110,7 @@ class Climb {
     return {};
   }
 
-  Result<GenerateResult> decode(Loaded& loaded, size_t test, DraftLength* drafts) const {
+  Result<GenerateResult> decode(Loaded& loaded, size_t test, SoloDrafting* drafts) const {
     DecodeRequest request{.prompt = setup_.tests.list[test].prompt,
                           .max_tokens = setup_.tests.list[test].max_tokens,
                           .usable_tokens = setup_.tests.usable_tokens,
@@ -144,7 +145,7 @@ class Climb {
       enough = true;
       for (size_t i = 0; i < group.size(); ++i) {
         if (seconds[i] >= setup_.seconds && !answers[i].empty()) continue;
-        DraftLength* drafts = group[i].drafts ? &*group[i].drafts : nullptr;
+        SoloDrafting* drafts = group[i].drafts ? &*group[i].drafts : nullptr;
         SLIP_TRY(GenerateResult answer, decode(group[i], test, drafts));
         SLIP_TRY_STATUS(check_text(group[i], test, answer));
         seconds[i] += answer.decode_seconds;

@@ -28,7 +28,7 @@ struct DecodeRequest {
   int64_t max_tokens = 0;
   std::span<const int32_t> stop_ids{};       // the one that ends the answer is part of it
   int64_t usable_tokens = 0;                 // of the vocabulary; the rest is padding
-  DraftLength* drafts = nullptr;             // learns
+  SoloDrafting* drafts = nullptr;            // learns
   SimulatedAcceptance* simulated = nullptr;  // null: tokens are the model's
 };
 

@@ -126,7 +126,7 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
     if (!written && write_error == 0) write_error = errno;
     return written;
   });
-  std::optional<DraftLength> drafts = options.speculation.length();
+  std::optional<SoloDrafting> drafts(options.speculation.length());
   request.drafts = drafts ? &*drafts : nullptr;
   const InterruptScope interrupts(InterruptScope::Again::ends_program);
   Session session(model.engine());

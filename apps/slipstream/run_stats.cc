@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "models/drafter.h"
 #include "numbers.h"
 
 namespace slip {
@@ -33,7 +34,8 @@ DecodeTraffic decode_traffic(Engine& engine, const GenerateResult& result) {
   const double below = bytes(engine.model().step_cost(rows, context, kv));
   const double above = bytes(engine.model().step_cost(rows + 1, context, kv));
   double total = double(drafts.steps) * std::lerp(below, above, more_rows - double(rows - 1));
-  if (drafts.made > 0) total += double(drafts.made) * bytes(engine.model().draft_cost(context, kv));
+  if (drafts.made > 0)
+    total += double(drafts.made) * bytes(engine.model().drafter()->cost(context, kv));
   traffic.bytes_per_token = total / double(result.ids.size());
   traffic.bytes_per_second = traffic.bytes_per_token * result.decode_rate();
   return traffic;

@@ -60,7 +60,7 @@ Result<Exported> open_folder(const std::filesystem::path& folder, bool with_mtp)
   model.rope_sections = read_rope_sections(json);
   SLIP_TRY(model.checkpoint, Checkpoint::open(folder));
   SLIP_TRY(model.prefixes, qwen3_5::find_prefixes(*model.checkpoint));
-  model.has_mtp = with_mtp && qwen3_5::has_tensors(*model.checkpoint, model.prefixes.mtp);
+  model.has_mtp = with_mtp && has_tensors(*model.checkpoint, model.prefixes.mtp);
   return model;
 }
 

@@ -6,9 +6,10 @@
 
 namespace slip {
 
-Decoder::Decoder(Session& session, Sampler& sampler, DraftLength* length)
-    : session_(session), sampler_(sampler), length_(session.can_draft() ? length : nullptr) {
-  const int64_t most = length_ ? std::min(length_->most(), session.engine().max_drafts()) : 0;
+Decoder::Decoder(Session& session, Sampler& sampler, SoloDrafting* drafting)
+    : session_(session), sampler_(sampler), drafting_(session.can_draft() ? drafting : nullptr) {
+  const int64_t most =
+      drafting_ ? std::min(drafting_->chooser.most(), session.engine().max_drafts()) : 0;
   step_.reserve(size_t(most) + 1);
   counts_ = DraftCounts(most);
 }
@@ -35,58 +36,40 @@ void Decoder::finish() { settle(DraftCounts::After::not_asked); }
 void Decoder::settle(DraftCounts::After after) {
   if (row_ < 0) return;
   session_.accept(row_ + 1);
-  outcome_.right = row_;
-  counts_.add_step(outcome_.verified, row_, after);
-  if (length_ && after == DraftCounts::After::chosen) length_->end_step(outcome_);
+  const auto drafts = int64_t(step_.size()) - 1;
+  counts_.add_step(drafts, row_, after);
+  if (drafting_ && after == DraftCounts::After::chosen) {
+    const DraftChooser::Verified verified{drafting_->chances, drafts, row_};
+    drafting_->chooser.end_step({&verified, 1}, seconds_);
+  }
   row_ = -1;
 }
 
 Status Decoder::run_step(int32_t id, int64_t wanted) {
-  outcome_ = {};
-  step_.assign(1, id);
-  if (length_) {
-    const Stopwatch clock;
-    make_drafts(wanted);
-    outcome_.draft_seconds = clock.seconds();
-  }
   const Stopwatch clock;
+  step_.assign(1, id);
+  const int64_t made = counts_.made;
+  if (drafting_) make_drafts(wanted);
+  // Without drafts the time is the step's, with what it took to show the drafter its tokens.
+  seconds_.drafting = counts_.made > made ? clock.seconds() : 0;
   SLIP_TRY_STATUS(session_.verify(step_));
-  outcome_.verify_seconds = clock.seconds();
-  outcome_.verified = int64_t(step_.size()) - 1;
+  seconds_.verifying = clock.seconds() - seconds_.drafting;
   row_ = 0;
-  counts_.made += outcome_.made;
   return {};
 }
 
 void Decoder::make_drafts(int64_t wanted) {
   const int64_t most =
       std::min(session_.engine().max_drafts(), useful_drafts(wanted, session_.room() - 1));
-  length_->begin_step();
-  if (session_.drafts_better_at_once() && sampler_.goes_by_peaks())
-    return make_drafts_at_once(most);
-  while (outcome_.made < most && length_->wants_another()) {
-    const std::optional<LogitRow> logits = session_.draft(step_);
-    if (!logits) break;
-    const Sampler::Proposal proposal = sampler_.propose(*logits, outcome_.made);
-    ++outcome_.made;
-    if (!take(proposal)) break;
-  }
-}
-
-void Decoder::make_drafts_at_once(int64_t most) {
-  const std::span<const Peak> drafts =
-      session_.draft_at_once(step_.front(), length_->drafts_that_pay(most));
-  outcome_.made = int64_t(drafts.size());
-  for (const Peak& peak : drafts) {
-    const std::optional<Sampler::Proposal> proposal = sampler_.propose(peak);
-    if (!proposal || !take(*proposal)) break;
-  }
-}
-
-bool Decoder::take(const Sampler::Proposal& proposal) {
-  if (!length_->drafted(proposal.margin)) return false;
-  step_.push_back(proposal.id);
-  return true;
+  const DraftChooser::Sequence sequence{.id = session_.sequence(),
+                                        .token = step_.front(),
+                                        .limit = most > 0 && session_.reserve(1 + most) ? most : 0,
+                                        .sampler = sampler_,
+                                        .chances = drafting_->chances,
+                                        .drafts = step_,
+                                        .counts = counts_};
+  drafting_->chooser.draft(session_.draft_passes(), {&sequence, 1}, most,
+                           DraftChooser::Beside::nothing);
 }
 
 }  // namespace slip

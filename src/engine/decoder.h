@@ -5,9 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/draft_counts.h"
-#include "engine/draft_length.h"
-#include "engine/sampling.h"
+#include "engine/draft_chooser.h"
 #include "engine/session.h"
 
 namespace slip {
@@ -15,8 +13,8 @@ namespace slip {
 class Decoder {
  public:
   // Goes on from session.logits(). `sampler` proposes the drafts, as it will choose the tokens.
-  // `length` learns; without one, and in sessions that cannot draft, there are no drafts.
-  Decoder(Session& session, Sampler& sampler, DraftLength* length);
+  // `drafting` learns; without it, and in sessions that cannot draft, there are no drafts.
+  Decoder(Session& session, Sampler& sampler, SoloDrafting* drafting);
 
   // Of the next token.
   LogitRow logits();
@@ -35,18 +33,15 @@ class Decoder {
  private:
   Status run_step(int32_t id, int64_t wanted);
   void make_drafts(int64_t wanted);
-  void make_drafts_at_once(int64_t most);
-  // A draft joins the step, if it is worth it.
-  bool take(const Sampler::Proposal& proposal);
   // The step is over: what was chosen stays, the rest never happened.
   void settle(DraftCounts::After after);
 
   Session& session_;
   Sampler& sampler_;
-  DraftLength* length_;
+  SoloDrafting* drafting_;
   std::vector<int32_t> step_;  // the certain token and its drafts, as verified
   int64_t row_ = -1;           // of step_, the last that was chosen; -1 before the first step
-  DraftLength::Outcome outcome_;
+  DraftChooser::Seconds seconds_;
   DraftCounts counts_;
 };
 

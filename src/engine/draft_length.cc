@@ -1,6 +1,7 @@
 #include "engine/draft_length.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace slip {
 namespace {
@@ -151,43 +152,31 @@ void DraftCosts::learn_times(const DraftOutcome& outcome, int64_t rows) {
   draft_time_ += kDraftTrust * (std::min(seconds, draft_time_ * kMostSurprise) - draft_time_);
 }
 
-int64_t drafts_that_pay(const DraftChances& chances, const DraftCosts& costs, int64_t most) {
-  if (costs.exploring()) return std::min(most, costs.drafts_to_explore());
-  int64_t count = 0;
-  while (count < most && chances.right_in_a_row(count + 1) > costs.of_drafting()) ++count;
-  return count;
-}
-
-bool wants_another(const DraftChances& chances, const DraftCosts& costs) {
-  if (costs.exploring()) return chances.made() < costs.drafts_to_explore();
-  return chances.another_right() > costs.of_drafting();
-}
-
-bool worth_verifying(const DraftChances& chances, const DraftCosts& costs) {
-  return costs.exploring() || chances.all_right() > costs.of_verifying();
-}
-
 DraftLength::DraftLength(int64_t most, bool automatic)
     : most_(std::min(most, DraftChances::kMostDrafts)), automatic_(automatic) {}
 
-int64_t DraftLength::drafts_that_pay(int64_t most) const {
-  most = std::min(most, most_);
-  return automatic_ ? slip::drafts_that_pay(chances_, costs_, most) : most;
+void DraftLength::begin_step(int64_t sequences) {
+  size_ = std::min(size_t(std::bit_width(uint64_t(sequences))), costs_.size() - 1);
 }
 
-bool DraftLength::wants_another() const {
-  if (chances_.made() >= most_) return false;
-  return !automatic_ || slip::wants_another(chances_, costs_);
+int64_t DraftLength::drafts_that_pay(const DraftChances& chances, int64_t limit) const {
+  limit = std::min(limit, most_);
+  if (!automatic_) return limit;
+  if (costs().exploring()) return std::min(limit, costs().drafts_to_explore());
+  int64_t count = 0;
+  while (count < limit && chances.right_in_a_row(count + 1) > costs().of_drafting()) ++count;
+  return count;
 }
 
-bool DraftLength::drafted(float margin) {
-  chances_.drafted(margin);
-  return !automatic_ || worth_verifying(chances_, costs_);
+bool DraftLength::wants_another(const DraftChances& chances, int64_t limit) const {
+  if (chances.made() >= std::min(limit, most_)) return false;
+  if (!automatic_) return true;
+  if (costs().exploring()) return chances.made() < costs().drafts_to_explore();
+  return chances.another_right() > costs().of_drafting();
 }
 
-void DraftLength::end_step(const Outcome& outcome) {
-  chances_.end_step(outcome.verified, outcome.right);
-  costs_.end_step(outcome);
+bool DraftLength::worth_verifying(const DraftChances& chances) const {
+  return !automatic_ || costs().exploring() || chances.all_right() > costs().of_verifying();
 }
 
 }  // namespace slip

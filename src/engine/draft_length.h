@@ -131,7 +131,8 @@ class DraftCosts {
   int64_t seen_drafting_ = 0;
 };
 
-// Both, for one text at a time.
+// How many drafts a step makes. Learns what they cost, as all sequences of a step share that; how
+// often they are right is another matter for each text.
 class DraftLength {
  public:
   // A fixed number of drafts.
@@ -141,29 +142,29 @@ class DraftLength {
 
   int64_t most() const { return most_; }
 
-  // A step calls begin_step(), then drafts_that_pay() once or wants_another() before each draft,
-  // and drafted() after each one, with the distance of its logit from the next best. False from
-  // drafted(): this draft is not worth verifying.
-  void begin_step() { chances_.begin_step(); }
-  int64_t drafts_that_pay(int64_t most) const;
-  bool wants_another() const;
-  bool drafted(float margin);
+  // A step of so many sequences begins. It asks drafts_that_pay() once, or wants_another() before
+  // each draft; `limit` is how many may be of use.
+  void begin_step(int64_t sequences);
+  int64_t drafts_that_pay(const DraftChances& chances, int64_t limit) const;
+  bool wants_another(const DraftChances& chances, int64_t limit) const;
+  // The last draft, given how likely it and all before it are right.
+  bool worth_verifying(const DraftChances& chances) const;
 
-  using Outcome = DraftOutcome;
-  void end_step(const Outcome& outcome);
+  // Of DraftCosts, in this step; never with a fixed number.
+  bool idle() const { return automatic_ && costs().idle(); }
+  bool curious() const { return automatic_ && costs().curious(); }
+
+  void end_step(const DraftOutcome& outcome) { costs_[size_].end_step(outcome); }
 
  private:
   DraftLength(int64_t most, bool automatic);
+  const DraftCosts& costs() const { return costs_[size_]; }
 
   int64_t most_;
   bool automatic_;
-  DraftChances chances_;
-  DraftCosts costs_;
+  // Steps of similar numbers of sequences have similar costs.
+  std::array<DraftCosts, 16> costs_;
+  size_t size_ = 0;  // of this step
 };
-
-// The same decisions for a text that shares its steps, and with them their costs, with others.
-int64_t drafts_that_pay(const DraftChances& chances, const DraftCosts& costs, int64_t most);
-bool wants_another(const DraftChances& chances, const DraftCosts& costs);
-bool worth_verifying(const DraftChances& chances, const DraftCosts& costs);
 
 }  // namespace slip

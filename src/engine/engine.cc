@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <new>
 
-#include "engine/batch_drafter.h"
+#include "engine/draft_passes.h"
 #include "engine/sampling.h"
 
 namespace slip {
 namespace {
 
 bool drafts(const ModelInfo& info, const EngineOptions& options) {
-  return options.max_drafts > 0 && info.can_draft;
+  return options.max_drafts > 0 && info.drafter;
 }
 
 // Options with what drafting and the backend need filled in.
@@ -48,7 +48,7 @@ ModelOptions model_options(const EngineOptions& options, int64_t context) {
 uint64_t step_buffer_bytes(const ModelInfo& info, const EngineOptions& options) {
   const auto rows = uint64_t(options.max_rows);
   return rows * sizeof(int32_t) + Logits::bytes(options.logit_rows, info.vocabulary) +
-         (info.can_draft ? rows * uint64_t(info.hidden) * sizeof(float) : 0);
+         (info.drafter ? rows * uint64_t(info.hidden) * sizeof(float) : 0);
 }
 
 StepBuffers make_step_buffers(const ModelInfo& info, const EngineOptions& options,
@@ -58,7 +58,7 @@ StepBuffers make_step_buffers(const ModelInfo& info, const EngineOptions& option
   StepBuffers buffers;
   buffers.ids = Tensor(memory, DType::i32, {options.max_rows});
   buffers.logits = Logits(ops, options.logit_rows + shared_rows, info.vocabulary);
-  if (info.can_draft) buffers.hidden = HostRows(memory, options.max_rows, info.hidden);
+  if (info.drafter) buffers.hidden = HostRows(memory, options.max_rows, info.hidden);
   return buffers;
 }
 
@@ -78,8 +78,8 @@ Result<MemoryPlan> plan_settled(const ModelSource& source, const EngineOptions& 
     if (request.sequences != 1) model.activation_bytes += sampler;
   }
   if (drafts(info, options)) {
-    const BatchDrafter::Bytes drafter =
-        BatchDrafter::bytes(info, options.max_rows, options.max_drafts);
+    const DraftPasses::Bytes drafter =
+        DraftPasses::bytes(info, options.max_rows, options.max_drafts);
     model.activation_bytes += drafter.fixed;
     request.bytes_per_running += drafter.per_running;
     request.bytes_per_slot = drafter.per_sequence;

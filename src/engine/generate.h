@@ -15,9 +15,9 @@ namespace slip {
 struct GenerateRequest {
   std::vector<int32_t> prompt;
   SamplingOptions sampling;
-  DraftLength* drafts = nullptr;  // changes the speed, never the text; learns from each request
-  int64_t max_tokens = -1;        // -1: until the context is full
-  std::vector<int32_t> stop_ids;  // end the answer and are not part of it
+  SoloDrafting* drafts = nullptr;  // changes the speed, never the text; learns from each request
+  int64_t max_tokens = -1;         // -1: until the context is full
+  std::vector<int32_t> stop_ids;   // end the answer and are not part of it
   std::vector<std::string> stop_strings;
 };
 

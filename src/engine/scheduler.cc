@@ -11,12 +11,6 @@ namespace {
 // others to wait for.
 constexpr int64_t kSegment = 1024;
 
-std::unique_ptr<BatchDrafting> make_drafting(Engine& engine, const ServiceOptions& options) {
-  const int64_t drafts = std::min(options.max_drafts, engine.max_drafts());
-  if (drafts <= 0) return nullptr;
-  return std::make_unique<BatchDrafting>(engine, drafts, options.always_draft);
-}
-
 }  // namespace
 
 int64_t Scheduler::segment_of(const Engine& engine) {
@@ -24,15 +18,25 @@ int64_t Scheduler::segment_of(const Engine& engine) {
   return engine.invariant_rows() >= rows ? 0 : std::min(rows, kSegment);
 }
 
+std::unique_ptr<Scheduler::Drafting> Scheduler::make_drafting(Engine& engine,
+                                                              const ServiceOptions& options) {
+  const int64_t most = std::min(options.max_drafts, engine.max_drafts());
+  if (most <= 0) return nullptr;
+  const DraftLength length =
+      options.always_draft ? DraftLength::fixed(most) : DraftLength::automatic(most);
+  return std::unique_ptr<Drafting>(
+      new Drafting{DraftPasses(engine), DraftChooser(length, engine.sequences())});
+}
+
 Scheduler::Scheduler(Engine& engine, const Tokenizer& tokenizer, const ServiceOptions& options)
     : engine_(engine),
       tokenizer_(tokenizer),
       segment_(segment_of(engine)),
       drafting_(make_drafting(engine, options)),
-      pool_(engine.cache(), engine.sequences(), drafting_ ? &drafting_->drafter() : nullptr),
+      pool_(engine.cache(), engine.sequences(), drafting_ ? &drafting_->passes : nullptr),
       batch_(engine),
       budget_(options.chunk_seconds) {
-  if (drafting_) counts_.accepted_at.resize(size_t(drafting_->most()));
+  if (drafting_) counts_.accepted_at.resize(size_t(drafting_->chooser.most()));
 }
 
 void Scheduler::add(std::unique_ptr<Job> job) {
@@ -48,7 +52,7 @@ void Scheduler::cancel(RequestId id) {
 }
 
 void Scheduler::fail_running(const Error& failure) {
-  if (drafting_) drafting_->drafter().drop_pass();
+  if (drafting_) drafting_->passes.drop_pass();
   for (const auto& job : running_) {
     if (job->ended) continue;
     job->summary.failure = failure;
@@ -106,7 +110,7 @@ void Scheduler::prepare(Job& job) {
                                     .stop_ids = job.request.stop_ids,
                                     .stop_strings = job.request.stop_strings},
                        std::move(sampler), &tokenizer_, job.request.constraint.get());
-    if (drafting_) job.summary.drafts = DraftCounts(drafting_->most());
+    if (drafting_) job.summary.drafts = DraftCounts(drafting_->chooser.most());
   } catch (const std::exception& failure) {
     job.summary.failure = error("the request could not be started: ", failure.what());
     return finish(job, FinishReason::cancelled);

@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "base/function_ref.h"
-#include "engine/batch_drafting.h"
 #include "engine/chunk_budget.h"
+#include "engine/draft_chooser.h"
+#include "engine/job.h"
 #include "engine/sequence_pool.h"
 #include "engine/service_options.h"
 #include "engine/service_stats.h"
@@ -54,14 +55,22 @@ class Scheduler {
     int64_t outputs;
   };
 
+  struct Drafting {
+    DraftPasses passes;
+    DraftChooser chooser;
+  };
+
   // Lists of one step, which keep their memory for the next.
   struct StepLists {
     std::vector<Job*> decoding, prompting;
-    std::vector<int64_t> draft_limits;  // of those that decode
-    std::vector<int64_t> accepted;      // drafts of those: before the step, then in it
+    std::vector<DraftChooser::Sequence> drafting;  // those that decode
+    std::vector<DraftChooser::Verified> verified;  // of those, what came of their drafts
+    std::vector<int64_t> accepted;                 // of their drafts, before the step
     std::vector<Part> prompts, scored, decodes, all;
     std::vector<int32_t> ids;  // of one part
   };
+
+  static std::unique_ptr<Drafting> make_drafting(Engine& engine, const ServiceOptions& options);
 
   // scheduler.cc: who takes part.
   void end_cancelled();
@@ -101,7 +110,7 @@ class Scheduler {
   Engine& engine_;
   const Tokenizer& tokenizer_;
   int64_t segment_;
-  std::unique_ptr<BatchDrafting> drafting_;  // null: no drafts
+  std::unique_ptr<Drafting> drafting_;  // null: no drafts
   SequencePool pool_;
   StepBatch batch_;
   ChunkBudget budget_;

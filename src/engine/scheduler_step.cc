@@ -70,28 +70,43 @@ void Scheduler::compute() {
         decoding.empty() ? ChunkBudget::Beside::nobody : ChunkBudget::Beside::others);
   }
   if (!drafting_ || decoding.empty()) return;
-  for (size_t i = 0; i < decoding.size(); ++i)
-    accepted[i] = decoding[i]->summary.drafts.accepted - accepted[i];
-  drafting_->end_step(decoding, accepted,
-                      prompt_rows == 0 ? std::optional(seconds - draft_seconds) : std::nullopt);
+  std::vector<DraftChooser::Verified>& verified = lists_.verified;
+  verified.clear();
+  for (size_t i = 0; i < decoding.size(); ++i) {
+    Job& job = *decoding[i];
+    verified.push_back({.chances = job.chances,
+                        .drafts = int64_t(job.drafts.size()),
+                        .right = job.summary.drafts.accepted - accepted[i]});
+  }
+  const DraftChooser::Seconds taken{draft_seconds, seconds - draft_seconds};
+  drafting_->chooser.end_step(verified, prompt_rows == 0 ? std::optional(taken) : std::nullopt);
 }
 
 void Scheduler::draft(std::span<Job* const> jobs) {
   for (Job* job : jobs) job->drafts.clear();
   if (!drafting_ || jobs.empty()) return;
-  std::vector<int64_t>& limits = lists_.draft_limits;
-  limits.clear();
-  for (const Job* job : jobs) {
+  auto& [passes, chooser] = *drafting_;
+  std::vector<DraftChooser::Sequence>& drafting = lists_.drafting;
+  drafting.clear();
+  for (Job* job : jobs) {
     int64_t most = std::min(
-        drafting_->most(),
+        chooser.most(),
         useful_drafts(job->answer->wanted(), engine_.context() - int64_t(job->tokens.size())));
-    if (!drafting_->drafter().can_draft(*job->sequence)) most = 0;
+    if (!job->request.draft || !passes.can_draft(*job->sequence)) most = 0;
     const bool fits = most > 0 && pool_.reserve(*job->sequence, int64_t(job->tokens.size()) + most);
-    limits.push_back(fits ? most : 0);
+    drafting.push_back({.id = *job->sequence,
+                        .token = job->tokens.back(),
+                        .limit = fits ? most : 0,
+                        .sampler = job->answer->sampler(),
+                        .chances = job->chances,
+                        .drafts = job->drafts,
+                        .counts = job->summary.drafts,
+                        .stop_ids = job->request.stop_ids,
+                        .constraint = job->request.constraint.get()});
   }
-  using Beside = BatchDrafting::Beside;
-  drafting_->draft(jobs, limits, engine_.logit_rows() - int64_t(running_.size()),
-                   running_.size() > jobs.size() ? Beside::prompts : Beside::nothing);
+  using Beside = DraftChooser::Beside;
+  chooser.draft(passes, drafting, engine_.logit_rows() - int64_t(running_.size()),
+                running_.size() > jobs.size() ? Beside::prompts : Beside::nothing);
 }
 
 std::span<const Scheduler::Part> Scheduler::prompt_parts(int64_t rows) {
@@ -212,7 +227,8 @@ void Scheduler::settle(const Part& part, size_t index) {
   // Where cuts matter, what was computed to score a prompt is of no further use.
   const bool as_cut = !scores || !cuts_matter();
   if (drafting_ && as_cut)
-    drafting_->follow(job, batch_.hidden(index).first(kept), batch_.ids(index).first(size_t(kept)));
+    drafting_->passes.follow(*job.sequence, batch_.hidden(index).first(kept),
+                             batch_.ids(index).first(size_t(kept)), drafting_->chooser.keep_up());
   if (in_prompt && as_cut && job.at_checkpoint())
     pool_.remember(job.text(job.computed), *job.sequence);
   if (job.scores()) return;

@@ -5,8 +5,8 @@
 
 namespace slip {
 
-SequencePool::SequencePool(Cache& cache, int64_t most_running, BatchDrafter* drafter)
-    : cache_(cache), most_running_(most_running), drafter_(drafter) {}
+SequencePool::SequencePool(Cache& cache, int64_t most_running, DraftPasses* drafts)
+    : cache_(cache), most_running_(most_running), drafts_(drafts) {}
 
 SequencePool::~SequencePool() {
   while (forget_oldest()) {
@@ -23,15 +23,15 @@ bool SequencePool::forget_oldest() {
 std::optional<SequenceId> SequencePool::open() {
   do {
     Result<SequenceId> opened = cache_.open();
-    if (opened.ok() && drafter_) drafter_->clear(opened.value());
+    if (opened.ok() && drafts_) drafts_->clear(opened.value());
     if (opened.ok()) return opened.value();
   } while (forget_oldest());
   return std::nullopt;
 }
 
 Result<SequenceId> SequencePool::copy(SequenceId from) {
-  SLIP_TRY(const SequenceId to, cache_.fork(from, drafter_ ? drafter_->outstanding(from) : 0));
-  if (drafter_) drafter_->copy(from, to);
+  SLIP_TRY(const SequenceId to, cache_.fork(from, drafts_ ? drafts_->outstanding(from) : 0));
+  if (drafts_) drafts_->copy(from, to);
   return to;
 }
 

@@ -6,15 +6,15 @@
 #include <span>
 
 #include "cache/prefix_index.h"
-#include "engine/batch_drafter.h"
+#include "engine/draft_passes.h"
 
 namespace slip {
 
 class SequencePool {
  public:
-  // At most `most_running` may run at once. `drafter` may be null; what it keeps for a sequence is
+  // At most `most_running` may run at once. `drafts` may be null; what it keeps for a sequence is
   // copied and cleared with it.
-  SequencePool(Cache& cache, int64_t most_running, BatchDrafter* drafter);
+  SequencePool(Cache& cache, int64_t most_running, DraftPasses* drafts);
   ~SequencePool();
   SequencePool(const SequencePool&) = delete;
   SequencePool& operator=(const SequencePool&) = delete;
@@ -57,7 +57,7 @@ class SequencePool {
 
   Cache& cache_;
   int64_t most_running_;
-  BatchDrafter* drafter_;
+  DraftPasses* drafts_;
   PrefixIndex index_;
   std::vector<SequenceId> running_;
 };

@@ -9,8 +9,7 @@ Session::Session(Engine& engine) : engine_(engine), batch_(engine) {
   check(opened.ok(), "more sessions than the cache has sequences");
   sequence_ = opened.value();
   tokens_.reserve(size_t(engine.context()));
-  if (engine.max_drafts() > 0) drafter_.emplace(engine);
-  drafted_.reserve(size_t(engine.max_drafts()));
+  if (engine.max_drafts() > 0) draft_passes_.emplace(engine);
 }
 
 Session::~Session() { engine_.cache().close(sequence_); }
@@ -19,7 +18,7 @@ void Session::clear() {
   engine_.cache().clear(sequence_);
   tokens_.clear();
   unaccepted_ = unshown_ = 0;
-  if (drafter_) drafter_->clear(sequence_);
+  if (draft_passes_) draft_passes_->clear(sequence_);
 }
 
 Result<int64_t> Session::sync(std::span<const int32_t> ids, const Progress& progress) {
@@ -94,31 +93,27 @@ void Session::accept(int64_t count) {
   unaccepted_ = 0;
 }
 
-std::optional<LogitRow> Session::draft(std::span<const int32_t> ids) {
-  check(can_draft(), "a draft in an engine that does not draft");
-  // The first draft is made at the last position of the session, the next one after it.
-  const auto positions = int64_t(tokens_.size() + ids.size()) - 1;
-  if (!engine_.cache().reserve(sequence_, positions).ok()) return std::nullopt;
-  catch_up();
-  const BatchDrafter::Question question{.sequence = sequence_, .id = ids.back()};
-  if (ids.size() == 1) {
-    drafter_->first_round({&question, 1});
-  } else {
-    drafter_->next_round({&question, 1});
-  }
-  return drafter_->logits(0);
+bool Session::reserve(int64_t tokens) {
+  return engine_.cache().reserve(sequence_, int64_t(tokens_.size()) + tokens).ok();
 }
 
-std::span<const Peak> Session::draft_at_once(int32_t id, int64_t count) {
+DraftPasses& Session::draft_passes() {
   check(can_draft(), "drafts in an engine that does not draft");
-  drafted_.clear();
-  const auto positions = int64_t(tokens_.size()) + count - 1;
-  if (count <= 0 || !engine_.cache().reserve(sequence_, positions).ok()) return {};
   catch_up();
-  const BatchDrafter::Question question{.sequence = sequence_, .id = id};
-  drafter_->first_rounds({&question, 1}, count);
-  for (int64_t round = 0; round < count; ++round) drafted_.push_back(drafter_->peak(round, 0));
-  return drafted_;
+  return *draft_passes_;
+}
+
+std::optional<LogitRow> Session::draft(std::span<const int32_t> ids) {
+  // The first draft is made at the last position of the session, the next one after it.
+  if (!reserve(int64_t(ids.size()) - 1)) return std::nullopt;
+  DraftPasses& passes = draft_passes();
+  const DraftPasses::Question question{.sequence = sequence_, .id = ids.back()};
+  if (ids.size() == 1) {
+    passes.first_round({&question, 1});
+  } else {
+    passes.next_round({&question, 1});
+  }
+  return passes.logits(0);
 }
 
 Status Session::step(std::span<const int32_t> ids, int64_t outputs, Cache::Rows kind) {
@@ -138,9 +133,9 @@ void Session::keep(int64_t rows) {
 }
 
 void Session::catch_up() {
-  if (drafter_ && unshown_ > 0)
-    drafter_->follow(sequence_, batch_.hidden(0).first(unshown_),
-                     batch_.ids(0).first(size_t(unshown_)), BatchDrafter::KeepUp::always);
+  if (draft_passes_ && unshown_ > 0)
+    draft_passes_->follow(sequence_, batch_.hidden(0).first(unshown_),
+                          batch_.ids(0).first(size_t(unshown_)), DraftPasses::KeepUp::always);
   unshown_ = 0;
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/batch_drafter.h"
+#include "engine/draft_passes.h"
 #include "engine/step_batch.h"
 
 namespace slip {
@@ -50,25 +50,23 @@ class Session {
   std::span<float> logits() { return choice().values(); }
 
   // Whether the engine drafts.
-  bool can_draft() const { return drafter_.has_value(); }
+  bool can_draft() const { return draft_passes_.has_value(); }
   // Drafts the token after `ids`: its logits over the vocabulary. The first of `ids` is what the
   // session will be given next for certain, the others were drafted before, one after the other.
   // Nothing when the cache has no room.
   std::optional<LogitRow> draft(std::span<const int32_t> ids);
-  // Drafts so many tokens after `id`, which it will be given next for certain, each after the
-  // most likely one before it. None when the cache has no room. Whether that is faster than one by
-  // one depends on the backend.
-  std::span<const Peak> draft_at_once(int32_t id, int64_t count);
-  bool drafts_better_at_once() const { return drafter_ && drafter_->better_at_once(); }
+  // What drafts, after it was shown all tokens of the session.
+  DraftPasses& draft_passes();
 
   void clear();
 
-  // Where its memory lies, for passes of the drafter.
-  int32_t state_slot() const { return Cache::state_slot(sequence_); }
-  std::span<const int32_t> pages() const { return engine_.cache().pages(sequence_); }
+  // Where its memory lies.
+  SequenceId sequence() const { return sequence_; }
 
   // How many more tokens fit.
   int64_t room() const { return engine_.context() - int64_t(tokens_.size()); }
+  // Takes pages of the cache for so many of them; false when there are none left.
+  bool reserve(int64_t tokens);
 
  private:
   // One step over at most max_rows ids, with logits for the last `outputs` rows.
@@ -89,8 +87,7 @@ class Session {
   StepBatch batch_;         // the last step
   int64_t unaccepted_ = 0;  // rows of the last verify(), until accept()
   int64_t unshown_ = 0;     // rows of the last step that are kept, until catch_up()
-  std::optional<BatchDrafter> drafter_;
-  std::vector<Peak> drafted_;  // by the last draft_at_once()
+  std::optional<DraftPasses> draft_passes_;
 };
 
 }  // namespace slip

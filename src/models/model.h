@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +13,13 @@
 
 namespace slip {
 
+class Drafter;
+
+// Where the keys and values are that a drafter reads. With its own it must be shown every position.
+// With the model's it needs the last hidden state alone, and makes all drafts of a round at the
+// last position.
+enum class DrafterKeys : uint8_t { own, the_models };
+
 struct ModelInfo {
   std::string family;  // "qwen3_5_moe"
   int64_t vocabulary = 0;
@@ -21,11 +28,7 @@ struct ModelInfo {
   int64_t max_context = 0;  // positions the model was made for
   int64_t experts = 0;      // of a layer, and how many a token meets; 0: none
   int64_t experts_per_token = 0;
-  bool can_draft = false;  // a drafter was found and loaded: an MTP layer, or a model beside it
-  // The drafter has keys and values of its own, and must be shown every position. Otherwise it
-  // reads the model's: then it needs the last hidden state alone, and all drafts of a round are
-  // made at the last position.
-  bool drafter_has_keys = true;
+  std::optional<DrafterKeys> drafter;  // if there is one and it is loaded
 };
 
 // One forward pass over rows of one or several sequences.
@@ -39,19 +42,6 @@ struct Step {
   // the drafter must be shown every position.
   View hidden;
   View peaks{};  // i32 [outputs, 3]: the Peak of each row; may be empty
-};
-
-// One pass of the drafter: slot p joins the final-normed hidden state of position p with token
-// p + 1 and drafts token p + 2. It may write what the next one reads over what it reads itself.
-struct DraftStep {
-  View ids;                     // i32 [rows], the tokens that follow
-  View hidden;                  // [rows, hidden]
-  std::span<const Span> spans;  // position p of the hidden states; the last one, without own keys
-  std::span<const int64_t> outputs;  // rows whose logits are wanted
-  View logits;                       // [outputs, draft_tokens() or vocabulary]
-  View next_hidden;                  // [outputs, hidden] for the next draft; may be empty
-  View peaks{};                      // i32 [outputs, 3]; may be empty
-  View next_ids{};                   // i32 [outputs]: the peaks' tokens; may be empty
 };
 
 // What one step must move and multiply, for bytes per step and the roofs.
@@ -74,21 +64,13 @@ class Model {
   // decoding with one row, verifying drafts with several. Weights that are made at load count as
   // they are kept.
   virtual StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const = 0;
-  // One draft; only if info().can_draft.
-  virtual StepCost draft_cost(int64_t context, const KvRecipe& kv) const = 0;
 
   // Runs at most max_rows() rows; logits and cache are written, nothing is allocated.
   virtual int64_t max_rows() const = 0;
   virtual void forward(const Step& step, Cache& cache) = 0;
 
-  // Only if info().can_draft; at most max_draft_rows() rows. Several passes run one after the other
-  // without the host; their spans are neighbours, and each has a row for every output of the first.
-  virtual int64_t max_draft_rows() const { return max_rows(); }
-  virtual void draft(std::span<const DraftStep> steps, Cache& cache) = 0;
-
-  // The tokens that the columns of a draft's logits stand for, rising; empty: the whole vocabulary.
-  // Peaks have the tokens themselves.
-  virtual std::span<const int32_t> draft_tokens() const { return {}; }
+  // What info().drafter tells of; null without one. It lives as long as the model.
+  virtual Drafter* drafter() { return nullptr; }
 
   // Bytes of weights and of activations; the rest of the memory is the cache's.
   virtual uint64_t weight_bytes() const = 0;

@@ -33,9 +33,10 @@ TEST_P(AgreeingGemma, MostDraftsAreTakenAndTheTextIsTheSame) {
   request.prompt = {3, 1, 4, 1, 5, 9, 2, 6};
   request.max_tokens = 200;
   request.sampling.temperature = 0;
-  const auto run = [&](std::optional<DraftLength> drafts) {
+  const auto run = [&](const std::optional<DraftLength>& drafts) {
     Session session(model.engine());
-    request.drafts = drafts ? &*drafts : nullptr;
+    std::optional<SoloDrafting> drafting(drafts);
+    request.drafts = drafting ? &*drafting : nullptr;
     return generate(session, nullptr, request, {}).value();
   };
   const GenerateResult plain = run(std::nullopt);

@@ -291,8 +291,8 @@ TEST_P(CandidatesEngine, ASampledAnswerIsThatOfWholeRows) {
         EXPECT_EQ(generate(session, &tokenizer_, made, {}).value().ids, right);
         EXPECT_TRUE(session.choice().candidates());
         session.clear();
-        DraftLength length = DraftLength::fixed(3);
-        made.drafts = &length;
+        SoloDrafting drafting(DraftLength::fixed(3));
+        made.drafts = &drafting;
         const GenerateResult drafted = generate(session, &tokenizer_, made, {}).value();
         EXPECT_EQ(drafted.ids, right) << "with drafts";
         EXPECT_GT(drafted.drafts.accepted, 0);

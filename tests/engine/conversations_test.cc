@@ -24,7 +24,7 @@ struct Case {
 class Conversations : public ::testing::TestWithParam<Case> {
  protected:
   // Two turns of random pieces of text with an answer to each.
-  std::vector<int32_t> talk(uint32_t seed, DraftLength* drafts) {
+  std::vector<int32_t> talk(uint32_t seed, SoloDrafting* drafts) {
     std::mt19937 random(seed);
     Session session(model_.engine());
     std::vector<int32_t> text, said;
@@ -63,10 +63,10 @@ class Conversations : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(Conversations, AreTheSameWithDrafts) {
-  DraftLength automatic = DraftLength::automatic(kMaxDrafts);
+  SoloDrafting automatic(DraftLength::automatic(kMaxDrafts));
   for (int i = 0; i < GetParam().conversations; ++i) {
     const std::vector<int32_t> plain = talk(uint32_t(i), nullptr);
-    DraftLength fixed = DraftLength::fixed(1 + i % kMaxDrafts);
+    SoloDrafting fixed(DraftLength::fixed(1 + i % kMaxDrafts));
     ASSERT_EQ(talk(uint32_t(i), i % 3 == 0 ? &automatic : &fixed), plain) << "conversation " << i;
   }
   EXPECT_GT(accepted_, GetParam().conversations);

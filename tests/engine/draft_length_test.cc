@@ -30,12 +30,15 @@ Course live(DraftLength length, const World& world, int steps = 3000, uint32_t s
   std::uniform_real_distribution<double> uniform(0, 1);
   double tokens = 0, seconds = 0, drafts = 0;
   std::map<int64_t, int> seen;
+  DraftChances chances;
   for (int step = 0; step < steps; ++step) {
-    DraftLength::Outcome outcome;
-    length.begin_step();
-    while (length.wants_another()) {
+    DraftOutcome outcome;
+    length.begin_step(1);
+    chances.begin_step();
+    while (length.wants_another(chances, length.most())) {
       ++outcome.made;
-      if (!length.drafted(3.0f)) break;
+      chances.drafted(3.0f);
+      if (!length.worth_verifying(chances)) break;
       ++outcome.verified;
     }
     while (outcome.right < outcome.verified && uniform(random) < world.chance) ++outcome.right;
@@ -45,6 +48,7 @@ Course live(DraftLength length, const World& world, int steps = 3000, uint32_t s
     outcome.draft_seconds = double(outcome.made) * world.draft_seconds * noise;
     outcome.verify_seconds =
         (world.first_row_seconds + double(outcome.verified) * world.row_seconds) * noise;
+    chances.end_step(outcome.verified, outcome.right);
     length.end_step(outcome);
     if (step < steps / 3) continue;
     tokens += double(outcome.right + 1);
@@ -158,16 +162,19 @@ TEST(DraftCosts, AJumpInWhatRowsCostDoesNotMakeThemFree) {
 TEST(DraftLength, UnsureDraftsAreNotVerified) {
   // Sure drafts (margin 8) are always right, unsure ones (margin 0) never.
   DraftLength length = DraftLength::automatic(4);
+  DraftChances chances;
   std::mt19937 random(7);
   int unsure_verified = 0, sure_verified = 0;
   for (int step = 0; step < 2000; ++step) {
-    DraftLength::Outcome outcome;
-    length.begin_step();
+    DraftOutcome outcome;
+    length.begin_step(1);
+    chances.begin_step();
     bool right = true;
-    while (length.wants_another()) {
+    while (length.wants_another(chances, length.most())) {
       const bool sure = random() % 2 == 0;
       ++outcome.made;
-      const bool worth = length.drafted(sure ? 8.0f : 0.0f);
+      chances.drafted(sure ? 8.0f : 0.0f);
+      const bool worth = length.worth_verifying(chances);
       if (worth && step > 1000) ++(sure ? sure_verified : unsure_verified);
       if (!worth) break;
       ++outcome.verified;
@@ -176,6 +183,7 @@ TEST(DraftLength, UnsureDraftsAreNotVerified) {
     }
     outcome.draft_seconds = 0.05 * double(outcome.made);
     outcome.verify_seconds = 1 + 0.2 * double(outcome.verified);
+    chances.end_step(outcome.verified, outcome.right);
     length.end_step(outcome);
   }
   EXPECT_GT(sure_verified, 500);

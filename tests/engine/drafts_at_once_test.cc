@@ -41,12 +41,15 @@ class DraftsAtOnce : public ::testing::TestWithParam<Backend> {
     for (int round = 0; round < 3; ++round) {
       at_once.clear();
       ASSERT_TRUE(at_once.feed(prompt).ok());
-      const std::span<const Peak> drafts = at_once.draft_at_once(ids.front(), kDrafts);
-      ASSERT_EQ(drafts.size(), right.size());
-      for (size_t i = 0; i < drafts.size(); ++i) {
-        EXPECT_EQ(drafts[i].id, right[i].id) << "draft " << i;
-        EXPECT_EQ(drafts[i].value, right[i].value) << "draft " << i;
-        EXPECT_EQ(drafts[i].runner_up, right[i].runner_up) << "draft " << i;
+      ASSERT_TRUE(at_once.reserve(kDrafts));
+      const DraftPasses::Question question{.sequence = at_once.sequence(), .id = ids.front()};
+      DraftPasses& passes = at_once.draft_passes();
+      passes.first_rounds({&question, 1}, kDrafts);
+      for (size_t i = 0; i < right.size(); ++i) {
+        const Peak draft = passes.peak(int64_t(i), 0);
+        EXPECT_EQ(draft.id, right[i].id) << "draft " << i;
+        EXPECT_EQ(draft.value, right[i].value) << "draft " << i;
+        EXPECT_EQ(draft.runner_up, right[i].runner_up) << "draft " << i;
       }
     }
   }
@@ -74,16 +77,6 @@ TEST_P(DraftsAtOnce, AreThoseOneByOneOfADrafterWithoutKeys) {
   }
 }
 
-// At the end of a context there may be room for one less than none.
-TEST_P(DraftsAtOnce, OfNothingTakeNothing) {
-  LoadedModel model(minnow_folder(), GetParam(), {.context = 128, .max_drafts = 4});
-  Session session(model.engine());
-  ASSERT_TRUE(session.feed(std::vector<int32_t>{2, 7, 30, 11, 5}).ok());
-  EXPECT_TRUE(session.draft_at_once(7, 0).empty());
-  EXPECT_TRUE(session.draft_at_once(7, -1).empty());
-  EXPECT_EQ(session.draft_at_once(7, 2).size(), 2u);
-}
-
 TEST_P(DraftsAtOnce, ChangeNoText) {
   LoadedModel model(minnow_folder(), GetParam(), {.context = 512, .max_drafts = 4});
   const Tokenizer tokenizer = Tokenizer::load(minnow_folder()).value();
@@ -96,9 +89,9 @@ TEST_P(DraftsAtOnce, ChangeNoText) {
   request.sampling.logit_bias = {{300, -100.0f}};
   const std::vector<int32_t> right = generate(session, &tokenizer, request, {}).value().ids;
   for (const bool automatic : {false, true}) {
-    DraftLength length = automatic ? DraftLength::automatic(4) : DraftLength::fixed(3);
+    SoloDrafting drafting(automatic ? DraftLength::automatic(4) : DraftLength::fixed(3));
     session.clear();
-    request.drafts = &length;
+    request.drafts = &drafting;
     const GenerateResult drafted = generate(session, &tokenizer, request, {}).value();
     EXPECT_EQ(drafted.ids, right) << (automatic ? "as they pay" : "three");
     EXPECT_GT(drafted.drafts.accepted, 0);

@@ -109,9 +109,10 @@ TEST_P(Gemma4Engine, DraftsChangeNothing) {
   GenerateRequest request;
   request.prompt = long_prompt();
   request.max_tokens = 120;
-  const auto run = [&](std::optional<DraftLength> drafts) {
+  const auto run = [&](const std::optional<DraftLength>& drafts) {
     Session session(model.engine());
-    request.drafts = drafts ? &*drafts : nullptr;
+    std::optional<SoloDrafting> drafting(drafts);
+    request.drafts = drafting ? &*drafting : nullptr;
     return generate(session, &tokenizer, request, {}).value();
   };
   for (const uint64_t seed : {0, 1, 2}) {

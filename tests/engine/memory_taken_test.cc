@@ -6,7 +6,7 @@
 #include <atomic>
 #include <new>
 
-#include "engine/batch_drafter.h"
+#include "engine/draft_passes.h"
 #include "engine/sampling.h"
 #include "kernels/cpu/cpu_ops_impl.h"
 #include "tests/golden/tiny_folder.h"
@@ -84,14 +84,13 @@ TEST_P(MemoryTaken, IsWhatWasPlanned) {
   const std::unique_ptr<Engine> engine = Engine::load(source, options, ops, pool, {}).value();
   const auto& memory = static_cast<const CountingMemory&>(ops.memory());
   const uint64_t before = memory.taken();
-  const BatchDrafter drafter(*engine);
+  const DraftPasses passes(*engine);
   // Scratch is in the plan, but a backend's own affair.
   EXPECT_LE(memory.taken(), planned.total());
   EXPECT_GT(memory.taken(), planned.total() * 7 / 8);
 
   const ModelInfo& info = engine->model().info();
-  const BatchDrafter::Bytes bytes =
-      BatchDrafter::bytes(info, engine->max_rows(), options.max_drafts);
+  const DraftPasses::Bytes bytes = DraftPasses::bytes(info, engine->max_rows(), options.max_drafts);
   const auto running = uint64_t(engine->sequences()), all = uint64_t(engine->cache().sequences());
   // A row for a shortlist to be spread over, which these models have not.
   const uint64_t not_here = uint64_t(info.vocabulary) * sizeof(float);

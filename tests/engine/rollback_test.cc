@@ -82,7 +82,7 @@ class Rollback : public ::testing::TestWithParam<Case> {
       }
       // Whole pages; the last, half full one shows in the logits.
       for (int64_t p = 0; p < positions / kPageLen; ++p) {
-        const int64_t page = session.pages()[size_t(p)];
+        const int64_t page = session.engine().cache().pages(session.sequence())[size_t(p)];
         append(layer.kv.keys.slice(page, 1));
         append(layer.kv.values.slice(page, 1));
       }

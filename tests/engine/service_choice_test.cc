@@ -184,8 +184,8 @@ TEST_F(ServiceChoice, DraftsAreAsGoodAsASessions) {
       same.prompt = prompt_ids(name);
       same.sampling.temperature = 0;
       same.max_tokens = 80;
-      DraftLength length = DraftLength::fixed(4);
-      same.drafts = &length;
+      SoloDrafting drafting(DraftLength::fixed(4));
+      same.drafts = &drafting;
       accepted = generate(session, &tokenizer_, same, {}).value().drafts.accepted;
     }
     Service service(model_.engine(), tokenizer_, {.max_drafts = 4, .always_draft = true});

@@ -44,12 +44,12 @@ TEST_P(Shortlist, ChangesNoText) {
   for (const float temperature : {0.0f, 1.0f}) {
     request.sampling.temperature = temperature;
     request.sampling.seed = 7;
-    DraftLength length = DraftLength::fixed(3);
+    SoloDrafting drafting(DraftLength::fixed(3));
     Session plain(model_.engine());
     request.drafts = nullptr;
     const std::vector<int32_t> right = generate(plain, &tokenizer_, request, {}).value().ids;
     plain.clear();
-    request.drafts = &length;
+    request.drafts = &drafting;
     const GenerateResult drafted = generate(plain, &tokenizer_, request, {}).value();
     EXPECT_EQ(drafted.ids, right) << "temperature " << temperature;
     EXPECT_GT(drafted.drafts.accepted, 0);

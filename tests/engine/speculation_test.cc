@@ -24,15 +24,17 @@ class SpeculationTest : public ::testing::Test {
     return made;
   }
 
-  GenerateResult run(Session& session, GenerateRequest made, std::optional<DraftLength> drafts) {
-    made.drafts = drafts ? &*drafts : nullptr;
+  GenerateResult run(Session& session, GenerateRequest made,
+                     const std::optional<DraftLength>& drafts) {
+    std::optional<SoloDrafting> drafting(drafts);
+    made.drafts = drafting ? &*drafting : nullptr;
     Result<GenerateResult> result = generate(session, &tokenizer_, made, {});
     EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.failure().message);
     return result.ok() ? std::move(result).value() : GenerateResult{};
   }
-  GenerateResult run(const GenerateRequest& made, std::optional<DraftLength> drafts) {
+  GenerateResult run(const GenerateRequest& made, const std::optional<DraftLength>& drafts) {
     Session session(model_.engine());
-    return run(session, made, std::move(drafts));
+    return run(session, made, drafts);
   }
 
   // All ways to draft give the same as none.
@@ -113,10 +115,10 @@ TEST_F(SpeculationTest, FollowsAConversation) {
   }
   plain.clear();
   text = prompt_ids("story");
-  DraftLength length = DraftLength::fixed(3);
+  SoloDrafting drafting(DraftLength::fixed(3));
   for (int turn = 0; turn < 3; ++turn) {
     GenerateRequest made = request(text, 40);
-    made.drafts = &length;
+    made.drafts = &drafting;
     const GenerateResult result = generate(plain, &tokenizer_, made, {}).value();
     EXPECT_EQ(result.ids, answers[size_t(turn)]) << "turn " << turn;
     EXPECT_GT(result.drafts.accepted, 10) << "the drafter lost the thread in turn " << turn;
@@ -234,8 +236,8 @@ TEST(Speculation, WithoutAnMtpLayerThereAreNoDrafts) {
   made.prompt = GoldenFile(folder / "golden.safetensors").ints("short.ids");
   made.sampling.temperature = 0;
   made.max_tokens = 8;
-  DraftLength length = DraftLength::fixed(2);
-  made.drafts = &length;
+  SoloDrafting drafting(DraftLength::fixed(2));
+  made.drafts = &drafting;
   const GenerateResult result = generate(session, nullptr, made, {}).value();
   EXPECT_EQ(result.ids.size(), 8u);
   EXPECT_EQ(result.drafts.drafted, 0);

@@ -126,8 +126,8 @@ void LoadedModel::draft_row(const DraftRow& row, const Session& session) {
   const Span span{.first_row = 0,
                   .rows = 1,
                   .start = row.position,
-                  .state_slot = session.state_slot(),
-                  .pages = session.pages()};
+                  .state_slot = Cache::state_slot(session.sequence()),
+                  .pages = engine_->cache().pages(session.sequence())};
   const Tensor id(ops_->memory(), DType::i32, {1});
   ops_->memory().upload(id.view.data, &row.next_id, sizeof(row.next_id));
   const DraftStep step{.ids = id.view,
@@ -136,13 +136,13 @@ void LoadedModel::draft_row(const DraftRow& row, const Session& session) {
                        .outputs = {&output, 1},
                        .logits = row.logits,
                        .next_hidden = row.next_hidden};
-  engine_->model().draft({&step, 1}, engine_->cache());
+  engine_->model().drafter()->draft({&step, 1}, engine_->cache());
 }
 
 LoadedModel::Drafts LoadedModel::drafts(std::span<const int32_t> ids) {
   Session session(*engine_);
   const ModelInfo& info = engine_->model().info();
-  check(info.can_draft, "drafts() needs with_drafter");
+  check(info.drafter.has_value(), "drafts() needs with_drafter");
   const auto slots = int64_t(ids.size()) - 2;
   Memory& memory = ops_->memory();
   const Tensor hidden(memory, DType::f32, {int64_t(ids.size()), info.hidden});

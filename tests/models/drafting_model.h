@@ -1,4 +1,4 @@
-// A model with formats chosen at load, driven through Model::forward() and Model::draft().
+// A model with formats chosen at load, driven through Model::forward() and its Drafter.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "models/drafter.h"
 #include "models/model_source.h"
 #include "tests/golden/loaded_model.h"
 
@@ -37,7 +38,8 @@ class DraftingModel {
   };
   Rows run(std::span<const int32_t> ids) {
     const ModelInfo& info = model_->info();
-    const auto drafted = int64_t(model_->draft_tokens().size());
+    Drafter* const drafter = model_->drafter();
+    const auto drafted = drafter ? int64_t(drafter->tokens().size()) : 0;
     Rows rows{{info.vocabulary, {}}, {drafted > 0 ? drafted : info.vocabulary, {}}};
     std::vector<float> hidden;
     const SequenceId sequence = cache_->open().value();
@@ -52,7 +54,7 @@ class DraftingModel {
                       *cache_);
       cache_->commit(sequence, count);
     });
-    if (info.can_draft)
+    if (drafter)
       for_each_chunk(int64_t(ids.size()) - 1, [&](int64_t first, int64_t count) {
         const Span span{.rows = count,
                         .start = first,
@@ -65,7 +67,7 @@ class DraftingModel {
             .outputs = all(count),
             .logits = append(rows.drafts.values, count, rows.drafts.vocabulary),
             .next_hidden = {}};
-        model_->draft({&step, 1}, *cache_);
+        drafter->draft({&step, 1}, *cache_);
       });
     cache_->close(sequence);
     return rows;

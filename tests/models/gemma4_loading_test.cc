@@ -217,7 +217,7 @@ TEST(Gemma4Loading, FormatsMadeAtLoad) {
 TEST(Gemma4StepCost, IsWhatWasPlacedAndARowOfEachTable) {
   LoadedModel loaded(tiny_folder("gemma4_e"), cpu_backends().front(),
                      {.max_drafts = 2, .drafter = tiny_folder("gemma4_e_assistant")});
-  const Model& model = loaded.engine().model();
+  Model& model = loaded.engine().model();
   double step = 0, draft = 0;
   for (const PlacedWeight& weight : model.placed_weights()) {
     const bool cluster = weight.name.find("cluster") != std::string::npos;
@@ -232,7 +232,7 @@ TEST(Gemma4StepCost, IsWhatWasPlacedAndARowOfEachTable) {
     const double expected = step + double(rows) * (64 + 160) * 2;
     EXPECT_NEAR(double(model.step_cost(rows, 0, {}).weight_bytes), expected, 1) << rows;
   }
-  EXPECT_NEAR(double(model.draft_cost(0, {}).weight_bytes), draft + 64 * 2, 1);
+  EXPECT_NEAR(double(model.drafter()->cost(0, {}).weight_bytes), draft + 64 * 2, 1);
   // Eight layers of one head of 32 see 24 positions, two of one of 64 all 1000.
   const KvRecipe f32{};
   EXPECT_EQ(model.step_cost(1, 1000, f32).cache_bytes, (8u * 24 * 32 + 2 * 1000 * 64) * 2 * 4);

@@ -62,7 +62,7 @@ TEST(Prefixes, TheMtpLayerIsFoundUnderEverySpelling) {
   const std::unique_ptr<Ops> ops = make_ref_ops();
   const ModelOptions options{.max_rows = 1, .context = 64, .with_drafter = true};
   const ModelPlan expected = ModelSource::open(minnow_folder()).value().plan(options, *ops).value();
-  ASSERT_TRUE(expected.info.can_draft);
+  ASSERT_TRUE(expected.info.drafter);
   for (const char* prefix : {"model.mtp.", "language_model.mtp.", "model.language_model.mtp."}) {
     const TempFolder folder;
     write_renamed(minnow_folder(), folder.path(),

@@ -153,7 +153,7 @@ const std::vector<int32_t>& text() {
 
 DraftingModel::Rows run(const std::filesystem::path& folder) {
   DraftingModel model(folder, fast_backends().front());
-  EXPECT_TRUE(model.model().info().can_draft);
+  EXPECT_EQ(model.model().info().drafter, DrafterKeys::own);
   return model.run(text());
 }
 
@@ -213,7 +213,7 @@ std::vector<std::string> notes_without_drafts(const std::filesystem::path& folde
   const ModelSource source = ModelSource::open(folder).value();
   EXPECT_FALSE(source.can_draft());
   DraftingModel model(folder, fast_backends().front(), {.draft_shortlist = 100});
-  EXPECT_FALSE(model.model().info().can_draft);
+  EXPECT_FALSE(model.model().info().drafter);
   EXPECT_EQ(model.run(text()).logits.values, as_published().logits.values);
   return source.notes();
 }

@@ -41,8 +41,8 @@ TEST(Shapes, TensorsAreAsManyAsThePublishedFilesHold) {
 TEST(Shapes, TheMtpLayerIsExtra) {
   const ModelPlan without = plan_of("qwen3.5-35b-a3b", false);
   const ModelPlan with = plan_of("qwen3.5-35b-a3b", true);
-  EXPECT_FALSE(without.info.can_draft);
-  EXPECT_TRUE(with.info.can_draft);
+  EXPECT_FALSE(without.info.drafter);
+  EXPECT_EQ(with.info.drafter, DrafterKeys::own);
   EXPECT_GT(billions(with), billions(without) + 0.8);
   EXPECT_EQ(with.cache_specs.size(), without.cache_specs.size() + 1);
 }

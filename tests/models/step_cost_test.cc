@@ -64,12 +64,12 @@ TEST(DraftCost, IsTheLayerAndWhatItScoresOfTheHead) {
   const double expected_whole =
       placed_bytes(whole.model(), experts, in_draft) + head_bytes(whole.model()) + kTableRow;
   const double expected_some = placed_bytes(some.model(), experts, in_draft) + kTableRow;
-  EXPECT_NEAR(double(whole.model().draft_cost(0, {}).weight_bytes), expected_whole, 64);
-  EXPECT_NEAR(double(some.model().draft_cost(0, {}).weight_bytes), expected_some, 64);
+  EXPECT_NEAR(double(whole.model().drafter()->cost(0, {}).weight_bytes), expected_whole, 64);
+  EXPECT_NEAR(double(some.model().drafter()->cost(0, {}).weight_bytes), expected_some, 64);
   EXPECT_LT(expected_some, 0.3 * expected_whole);
-  EXPECT_EQ(whole.model().draft_cost(0, {}).integer_products, 0u);
-  EXPECT_GT(some.model().draft_cost(0, {}).integer_products, 1024u * 384);
-  EXPECT_EQ(whole.model().draft_cost(100, {}).cache_bytes, 100u * 2 * 2 * 256 * 4);
+  EXPECT_EQ(whole.model().drafter()->cost(0, {}).integer_products, 0u);
+  EXPECT_GT(some.model().drafter()->cost(0, {}).integer_products, 1024u * 384);
+  EXPECT_EQ(whole.model().drafter()->cost(100, {}).cache_bytes, 100u * 2 * 2 * 256 * 4);
 }
 
 // A tied table is looked up and, as the head, read as a whole.

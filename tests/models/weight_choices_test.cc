@@ -97,8 +97,8 @@ TEST(WeightChoices, AreInThePlan) {
 TEST(WeightChoices, WithoutAnMtpLayerThereIsNoShortlist) {
   const auto folder = golden_folder() / "tiny/qwen3_5_moe";
   DraftingModel model(folder, ref_backend(), kAll);
-  EXPECT_FALSE(model.model().info().can_draft);
-  EXPECT_TRUE(model.model().draft_tokens().empty());
+  EXPECT_FALSE(model.model().info().drafter);
+  EXPECT_EQ(model.model().drafter(), nullptr);
 }
 
 // The embedding stays what it is; the head becomes a matrix of its own.
@@ -136,7 +136,7 @@ TEST_P(Shortlist, LogitsAreThoseOfTheWholeHead) {
                         .drafter = int8 ? std::optional(WeightFormat::int8_row) : std::nullopt,
                         .draft_shortlist = 301});
     const DraftingModel::Rows expected = whole.run(ids), found = some.run(ids);
-    const std::span<const int32_t> tokens = some.model().draft_tokens();
+    const std::span<const int32_t> tokens = some.model().drafter()->tokens();
     ASSERT_EQ(tokens.size(), 301u);
     ASSERT_EQ(found.drafts.rows(), int64_t(ids.size()) - 1);
     EXPECT_EQ(found.logits.values, expected.logits.values);
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, Shortlist, ::testing::ValuesIn(all_backends()
 double agreement(DraftingModel& model, const std::string& sample) {
   const GoldenFile samples(golden_folder() / "minnow/samples.safetensors");
   const std::vector<int32_t> ids = samples.ints(sample);
-  const std::span<const int32_t> tokens = model.model().draft_tokens();
+  const std::span<const int32_t> tokens = model.model().drafter()->tokens();
   int64_t same = 0, slots = 0;
   for (size_t begin = 0; begin < ids.size(); begin += 1024) {
     const DraftingModel::Rows rows = model.run(std::span(ids).subspan(begin, 1024));

@@ -1,8 +1,16 @@
 #include "models/common/prefixes.h"
 
+#include <algorithm>
+
 #include "models/common/weight_part.h"
 
 namespace slip {
+
+bool has_tensors(const Checkpoint& checkpoint, const std::string& prefix) {
+  return std::ranges::any_of(checkpoint.tensors(), [&](const StoredTensor& tensor) {
+    return tensor.name.starts_with(prefix);
+  });
+}
 
 Result<TextPrefixes> find_text_prefixes(const Checkpoint& checkpoint, const char* family) {
   TextPrefixes prefixes;

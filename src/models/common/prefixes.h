@@ -14,6 +14,9 @@ struct TextPrefixes {
   std::string head = "lm_head";
 };
 
+// Whether the files hold any tensor under a prefix.
+bool has_tensors(const Checkpoint& checkpoint, const std::string& prefix);
+
 // Fails, naming the family, if there is no embedding under any of the prefixes in use.
 Result<TextPrefixes> find_text_prefixes(const Checkpoint& checkpoint, const char* family);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/function_ref.h"
-#include "models/model.h"
+#include "models/drafter.h"
 
 namespace slip {
 

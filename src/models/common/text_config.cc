@@ -116,7 +116,7 @@ void warn_of_unknown_keys(const std::string& file, const TextConfig& config,
                          "; they are ignored"));
 }
 
-ModelInfo model_info(const TextConfig& config, size_t layers, const DrafterInfo& drafter) {
+ModelInfo model_info(const TextConfig& config, size_t layers, std::optional<DrafterKeys> drafter) {
   return {.family = config.family,
           .vocabulary = config.vocabulary,
           .hidden = config.hidden,
@@ -124,8 +124,7 @@ ModelInfo model_info(const TextConfig& config, size_t layers, const DrafterInfo&
           .max_context = config.max_context,
           .experts = config.experts ? config.experts->experts : 0,
           .experts_per_token = config.experts ? config.experts->top_k : 0,
-          .can_draft = drafter.loaded,
-          .drafter_has_keys = drafter.has_keys};
+          .drafter = drafter};
 }
 
 void cover(const TextConfig& config, StepLimits& limits) {

@@ -63,11 +63,7 @@ std::vector<std::string> unknown_keys(const ConfigReader& text,
 void warn_of_unknown_keys(const std::string& file, const TextConfig& config,
                           std::vector<std::string>& warnings);
 
-struct DrafterInfo {
-  bool loaded;
-  bool has_keys;  // of its own
-};
-ModelInfo model_info(const TextConfig& config, size_t layers, const DrafterInfo& drafter);
+ModelInfo model_info(const TextConfig& config, size_t layers, std::optional<DrafterKeys> drafter);
 
 // What `config` says of the largest step. What is already in `limits` stays if it is larger.
 void cover(const TextConfig& config, StepLimits& limits);

@@ -19,10 +19,6 @@ class TextModel : public Model {
   const std::vector<PlacedWeight>& placed_weights() const override { return placed_; }
   uint64_t weight_bytes() const override { return storage_.size(); }
 
-  // Families without a layer that drafts have nothing to add.
-  void draft(std::span<const DraftStep> steps, Cache& cache) override;
-  StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
-
  protected:
   TextModel(ModelInfo info, std::vector<CacheSpec> cache_specs, Ops& ops)
       : info_(std::move(info)), cache_specs_(std::move(cache_specs)), ops_(ops) {}

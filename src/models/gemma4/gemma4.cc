@@ -16,7 +16,7 @@ StepLimits step_limits(const Config& config, int64_t max_rows, int64_t context, 
 }
 
 ModelInfo info_of(const Config& config) {
-  return model_info(config, config.layers.size(), {.loaded = false, .has_keys = false});
+  return model_info(config, config.layers.size(), std::nullopt);
 }
 
 std::vector<CacheSpec> cache_specs(const Config& config) {

@@ -1,17 +1,17 @@
-// A Gemma 4 model and the drafter beside it, as one Model.
+// A Gemma 4 model and the assistant beside it, as one Model.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "models/gemma4/gemma4.h"
-#include "models/gemma4_assistant/drafter.h"
+#include "models/gemma4_assistant/assistant.h"
 
 namespace slip::gemma4_assistant {
 
 class AssistedModel : public Model {
  public:
-  AssistedModel(std::unique_ptr<gemma4::Gemma4> model, std::unique_ptr<Drafter> drafter);
+  AssistedModel(std::unique_ptr<gemma4::Gemma4> model, std::unique_ptr<Assistant> assistant);
 
   const ModelInfo& info() const override { return info_; }
   const std::vector<CacheSpec>& cache_specs() const override { return model_->cache_specs(); }
@@ -24,15 +24,11 @@ class AssistedModel : public Model {
   }
   int64_t max_rows() const override { return model_->max_rows(); }
   void forward(const Step& step, Cache& cache) override { model_->forward(step, cache); }
-
-  StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
-  int64_t max_draft_rows() const override { return kDraftRows; }
-  void draft(std::span<const DraftStep> steps, Cache& cache) override;
-  std::span<const int32_t> draft_tokens() const override { return drafter_->draft_tokens(); }
+  Drafter* drafter() override { return assistant_.get(); }
 
  private:
   std::unique_ptr<gemma4::Gemma4> model_;
-  std::unique_ptr<Drafter> drafter_;
+  std::unique_ptr<Assistant> assistant_;  // reads the model's embedding
   ModelInfo info_;
   std::vector<PlacedWeight> placed_;  // of both
 };

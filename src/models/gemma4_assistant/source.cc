@@ -40,7 +40,7 @@ Result<ModelPlan> AssistedSource::plan(const ModelOptions& options, const Ops& o
   if (!options.with_drafter) return model_->plan(options, ops);
   SLIP_TRY(const DrafterOptions drafter, drafter_options(options.weights));
   SLIP_TRY(ModelPlan plan, model_->plan_beside(step_limits(drafter_.config), options, ops));
-  plan.info.can_draft = true;
+  plan.info.drafter = DrafterKeys::the_models;
   SLIP_TRY_STATUS(add_to_plan(drafter, ops, plan));
   return plan;
 }
@@ -56,9 +56,10 @@ Result<std::unique_ptr<Model>> AssistedSource::load(const ModelOptions& options,
   const LoadProgress after_the_model = [&](uint64_t done, uint64_t total) {
     if (progress) progress(before + done, before + total);
   };
-  SLIP_TRY(std::unique_ptr<Drafter> drafter, Drafter::load(drafting, ops, pool, after_the_model));
+  SLIP_TRY(std::unique_ptr<Assistant> assistant,
+           Assistant::load(drafting, model->embedding(), ops, pool, after_the_model));
   return std::unique_ptr<Model>(
-      std::make_unique<AssistedModel>(std::move(model), std::move(drafter)));
+      std::make_unique<AssistedModel>(std::move(model), std::move(assistant)));
 }
 
 }  // namespace

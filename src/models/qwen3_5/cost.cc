@@ -1,4 +1,6 @@
-#include "models/qwen3_5/cost.h"
+// What a step must move and multiply: which bounds tokens per second.
+#include "models/common/tally.h"
+#include "models/qwen3_5/qwen3_5.h"
 
 namespace slip::qwen3_5 {
 namespace {
@@ -39,21 +41,25 @@ void add(const Config& config, const Layer& layer, Tally& tally) {
 
 }  // namespace
 
-void add_step(const Config& config, const Weights& weights, Tally& tally) {
-  tally.look_up(weights.embedding);
-  for (const Layer& layer : weights.layers) add(config, layer, tally);
-  tally.add(weights.final_scale);
-  tally.add(weights.head);
+StepCost Qwen35::step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const {
+  Tally tally(rows, context, kv);
+  tally.look_up(weights_.embedding);
+  for (const Layer& layer : weights_.layers) add(config_, layer, tally);
+  tally.add(weights_.final_scale);
+  tally.add(weights_.head);
+  return tally.cost();
 }
 
-void add_draft(const Config& config, const Weights& weights, Tally& tally) {
-  const Mtp& mtp = *weights.mtp;
-  tally.look_up(weights.embedding);
+StepCost MtpDrafter::cost(int64_t context, const KvRecipe& kv) const {
+  const Mtp& mtp = *weights_.mtp;
+  Tally tally(1, context, kv);
+  tally.look_up(weights_.embedding);
   for (const View* vector : {&mtp.embedding_scale, &mtp.hidden_scale, &mtp.final_scale})
     tally.add(*vector);
   tally.add(mtp.fc);
-  add(config, mtp.layer, tally);
-  tally.add(weights.draft_head());
+  add(config_, mtp.layer, tally);
+  tally.add(weights_.draft_head());
+  return tally.cost();
 }
 
 }  // namespace slip::qwen3_5

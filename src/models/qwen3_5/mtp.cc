@@ -1,25 +1,29 @@
-// The MTP layer (multi-token prediction). It drafts; it never decides.
-#include "models/common/head.h"
 #include "models/qwen3_5/forward.h"
 #include "models/qwen3_5/qwen3_5.h"
 
 namespace slip::qwen3_5 {
 
-void Qwen35::draft(std::span<const DraftStep> steps, Cache& cache) {
-  check(weights_.mtp.has_value(), "draft() on a model without an MTP layer");
-  run_passes(pass_owner(), steps, [&](const DraftStep& step) { draft_once(step, cache); });
+MtpDrafter::MtpDrafter(const PassOwner& model, const Config& config, const Weights& weights,
+                       Activations& activations)
+    : model_(model), config_(config), weights_(weights), activations_(activations) {
+  output_spans_.reserve(size_t(max_rows()));
 }
 
-void Qwen35::draft_once(const DraftStep& step, Cache& cache) {
+void MtpDrafter::draft(std::span<const DraftStep> steps, Cache& cache) {
+  run_passes(model_, steps, [&](const DraftStep& step) { draft_once(step, cache); });
+}
+
+void MtpDrafter::draft_once(const DraftStep& step, Cache& cache) {
   const Mtp& mtp = *weights_.mtp;
+  Ops& ops = model_.ops;
   // Rows before those that draft only leave keys for them.
   const OutputRows outputs = output_rows(step.outputs);
   const int64_t rows = step.ids.shape[0];
-  Pass pass{config_, ops_, cache, activations_, step.spans, rows, outputs};
+  Pass pass{config_, ops, cache, activations_, step.spans, rows, outputs};
   // Attention skips them, too, unless the backend records the step, with its own spans. In a coded
   // cache rows read those just before them uncoded, skipped ones in the tail, which holds a page.
   const bool tail_has_others = !cache.coded() || rows <= kPageLen;
-  if (outputs.count > 0 && outputs.count < rows && tail_has_others && !ops_.records(rows)) {
+  if (outputs.count > 0 && outputs.count < rows && tail_has_others && !ops.records(rows)) {
     narrow(step.spans, outputs, output_spans_);
     pass.wanted_spans = output_spans_;
   }
@@ -28,20 +32,20 @@ void Qwen35::draft_once(const DraftStep& step, Cache& cache) {
   const float eps = config_.eps;
 
   prepare_rotation(pass);
-  ops_.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
-  ops_.rms_norm({.x = residual, .scale = mtp.embedding_scale, .out = residual, .eps = eps});
-  ops_.rms_norm({.x = step.hidden, .scale = mtp.hidden_scale, .out = hidden, .eps = eps});
-  ops_.join({.a = residual, .b = hidden, .out = joined});
-  ops_.linear({.x = joined, .weight = mtp.fc, .out = residual});
+  ops.embed({.ids = step.ids, .table = weights_.embedding, .out = residual});
+  ops.rms_norm({.x = residual, .scale = mtp.embedding_scale, .out = residual, .eps = eps});
+  ops.rms_norm({.x = step.hidden, .scale = mtp.hidden_scale, .out = hidden, .eps = eps});
+  ops.join({.a = residual, .b = hidden, .out = joined});
+  ops.linear({.x = joined, .weight = mtp.fc, .out = residual});
   decoder_layer(mtp.layer, config_.layers.size(), pass);
   if (outputs.count == 0) return;
   const View normed =
       step.next_hidden.empty() ? hidden.slice(outputs.first, outputs.count) : step.next_hidden;
-  ops_.rms_norm({.x = pass.wanted_of(activations_.residual),
-                 .scale = mtp.final_scale,
-                 .out = normed,
-                 .eps = eps});
-  score(ops_, normed, {0, outputs.count}, weights_.draft_head(),
+  ops.rms_norm({.x = pass.wanted_of(activations_.residual),
+                .scale = mtp.final_scale,
+                .out = normed,
+                .eps = eps});
+  score(ops, normed, {0, outputs.count}, weights_.draft_head(),
         {.logits = step.logits,
          .peaks = step.peaks,
          .tokens = weights_.draft_token_table.view,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "models/qwen3_5/cost.h"
 #include "models/qwen3_5/forward.h"
 
 namespace slip::qwen3_5 {
@@ -21,7 +20,8 @@ StepLimits step_limits(const Config& config, int64_t max_rows, int64_t context) 
 }
 
 ModelInfo info_of(const Config& config, bool with_mtp) {
-  return model_info(config, config.layers.size(), {.loaded = with_mtp, .has_keys = true});
+  return model_info(config, config.layers.size(),
+                    with_mtp ? std::optional(DrafterKeys::own) : std::nullopt);
 }
 
 std::vector<CacheSpec> cache_specs(const Config& config, bool with_mtp) {
@@ -45,12 +45,12 @@ std::vector<CacheSpec> cache_specs(const Config& config, bool with_mtp) {
 }
 
 Qwen35::Qwen35(const LoadOptions& options, Ops& ops)
-    : TextModel(info_of(options.config, options.wanted.with_mtp),
-                qwen3_5::cache_specs(options.config, options.wanted.with_mtp), ops),
-      config_(options.config),
-      activations_(options.config, options.max_rows, &ops.memory()) {
-  output_spans_.reserve(size_t(options.max_rows));
+    : TextModel(info_of(options.weights.config, options.weights.wanted.with_mtp),
+                qwen3_5::cache_specs(options.weights.config, options.weights.wanted.with_mtp), ops),
+      config_(options.weights.config),
+      activations_(options.weights.config, options.max_rows, &ops.memory()) {
   ops_.reserve(step_limits(config_, options.max_rows, options.context));
+  if (options.weights.wanted.with_mtp) mtp_.emplace(pass_owner(), config_, weights_, activations_);
 }
 
 Result<std::unique_ptr<Qwen35>> Qwen35::load(const LoadOptions& options, WeightSource& source,
@@ -58,29 +58,16 @@ Result<std::unique_ptr<Qwen35>> Qwen35::load(const LoadOptions& options, WeightS
                                              const LoadProgress& progress) {
   std::unique_ptr<Qwen35> model(new Qwen35(options, ops));
   WeightTable table;
-  declare_weights({options.config, options.prefixes, options.wanted}, table, model->weights_);
+  declare_weights(options.weights, table, model->weights_);
   SLIP_TRY_STATUS(model->load_weights(table, source, pool, progress));
-  mark_drafting(options.prefixes, model->placed_);
-  finish_weights(options.config, ops.memory(), model->weights_);
+  mark_drafting(options.weights.prefixes, model->placed_);
+  finish_weights(options.weights.config, ops.memory(), model->weights_);
   return model;
 }
 
 void Qwen35::forward(const Step& step, Cache& cache) {
   const Pass pass{config_, ops_, cache, activations_, step.spans, step.ids.shape[0]};
   run_pass(pass_owner(), step, [&] { qwen3_5::forward(weights_, step, pass); });
-}
-
-StepCost Qwen35::step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const {
-  Tally tally(rows, context, kv);
-  add_step(config_, weights_, tally);
-  return tally.cost();
-}
-
-StepCost Qwen35::draft_cost(int64_t context, const KvRecipe& kv) const {
-  check(weights_.mtp.has_value(), "draft_cost() of a model without an MTP layer");
-  Tally tally(1, context, kv);
-  add_draft(config_, weights_, tally);
-  return tally.cost();
 }
 
 }  // namespace slip::qwen3_5

@@ -1,4 +1,4 @@
-// Qwen3.5 as a Model.
+// Qwen3.5 as a Model, and its MTP layer (multi-token prediction) as a Drafter.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,31 @@
 namespace slip::qwen3_5 {
 
 struct LoadOptions {
-  const Config& config;
-  const Prefixes& prefixes;
-  const Wanted& wanted;
+  Declaration weights;
   int64_t max_rows;
   int64_t context;
+};
+
+class MtpDrafter : public Drafter {
+ public:
+  // Of a model that owns all this.
+  MtpDrafter(const PassOwner& model, const Config& config, const Weights& weights,
+             Activations& activations);
+
+  DrafterKeys keys() const override { return DrafterKeys::own; }
+  int64_t max_rows() const override { return model_.max_rows; }
+  std::span<const int32_t> tokens() const override { return weights_.draft_tokens; }
+  StepCost cost(int64_t context, const KvRecipe& kv) const override;
+  void draft(std::span<const DraftStep> steps, Cache& cache) override;
+
+ private:
+  void draft_once(const DraftStep& step, Cache& cache);
+
+  PassOwner model_;
+  const Config& config_;
+  const Weights& weights_;
+  Activations& activations_;
+  std::vector<Span> output_spans_;  // of the drafts that are wanted, while a pass runs
 };
 
 class Qwen35 : public TextModel {
@@ -27,21 +47,18 @@ class Qwen35 : public TextModel {
   ~Qwen35() override { ops_.forget_steps(this); }
 
   StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const override;
-  StepCost draft_cost(int64_t context, const KvRecipe& kv) const override;
   int64_t max_rows() const override { return activations_.max_rows; }
   void forward(const Step& step, Cache& cache) override;
-  void draft(std::span<const DraftStep> steps, Cache& cache) override;
-  std::span<const int32_t> draft_tokens() const override { return weights_.draft_tokens; }
+  Drafter* drafter() override { return mtp_ ? &*mtp_ : nullptr; }
   uint64_t activation_bytes() const override { return activations_.bytes; }
 
  private:
   Qwen35(const LoadOptions& options, Ops& ops);
-  void draft_once(const DraftStep& step, Cache& cache);
 
   Config config_;
   Weights weights_;
   Activations activations_;
-  std::vector<Span> output_spans_;  // of the drafts that are wanted, while a pass of drafts runs
+  std::optional<MtpDrafter> mtp_;
 };
 
 // The largest step, for backends to make room for.

@@ -87,9 +87,7 @@ Result<std::unique_ptr<Model>> Source::load(const ModelOptions& options, Ops& op
                                             const LoadProgress& progress) const {
   SLIP_TRY(const Wanted wanted, this->wanted(options));
   const std::unique_ptr<WeightSource> source = weight_source(wanted);
-  SLIP_TRY(std::unique_ptr<Qwen35> model, Qwen35::load({.config = config_,
-                                                        .prefixes = prefixes_,
-                                                        .wanted = wanted,
+  SLIP_TRY(std::unique_ptr<Qwen35> model, Qwen35::load({.weights = {config_, prefixes_, wanted},
                                                         .max_rows = options.max_rows,
                                                         .context = options.context},
                                                        *source, ops, pool, progress));

@@ -1,6 +1,5 @@
 #include "models/qwen3_5/weights.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "models/common/head.h"
@@ -107,12 +106,6 @@ void declare_heads(const Declaration& declaration, WeightTable& table, Weights& 
 }
 
 }  // namespace
-
-bool has_tensors(const Checkpoint& checkpoint, const std::string& prefix) {
-  return std::ranges::any_of(checkpoint.tensors(), [&](const StoredTensor& tensor) {
-    return tensor.name.starts_with(prefix);
-  });
-}
 
 Result<Prefixes> find_prefixes(const Checkpoint& checkpoint) {
   Prefixes prefixes;

@@ -79,8 +79,7 @@ struct Prefixes : TextPrefixes {
 };
 Result<Prefixes> find_prefixes(const Checkpoint& checkpoint);
 
-// Whether the files hold any tensor under a prefix, and which ones of an MTP layer they lack.
-bool has_tensors(const Checkpoint& checkpoint, const std::string& prefix);
+// Which tensors of an MTP layer the files lack.
 std::vector<std::string> missing_mtp_tensors(const Config& config, const Prefixes& prefixes,
                                              const WeightSource& source);
 

@@ -119,8 +119,8 @@ TEST_P(NoAllocation, InDecodingWithDrafts) {
   Session session(model.engine());
   ASSERT_TRUE(session.feed(prompt_ids("story")).ok());
   Sampler sampler({.temperature = 0}, 8192, 8174);
-  DraftLength length = DraftLength::fixed(4);
-  Decoder decoder(session, sampler, &length);
+  SoloDrafting drafting(DraftLength::fixed(4));
+  Decoder decoder(session, sampler, &drafting);
   bool advanced = true;
   const int64_t before = allocations();
   for (int i = 0; i < 150; ++i)

@@ -1,6 +1,6 @@
 // Drafts of several sequences at once have the bits of those that the layer makes slot by slot,
 // however the texts came: in pieces, with slots left outstanding, with drafts in between.
-#include "engine/batch_drafter.h"
+#include "engine/draft_passes.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 namespace slip {
 namespace {
 
-using KeepUp = BatchDrafter::KeepUp;
+using KeepUp = DraftPasses::KeepUp;
 
-class BatchDrafterTest : public ::testing::TestWithParam<int64_t> {
+class DraftPassesTest : public ::testing::TestWithParam<int64_t> {
  protected:
   static std::vector<int32_t> text(int32_t which, size_t length) {
     std::vector<int32_t> ids = prompt_ids("docs_page");
@@ -32,7 +32,7 @@ class BatchDrafterTest : public ::testing::TestWithParam<int64_t> {
 
   SequenceId open() {
     const SequenceId sequence = model_.engine().cache().open().value();
-    drafter_.clear(sequence);
+    passes_.clear(sequence);
     return sequence;
   }
 
@@ -47,7 +47,7 @@ class BatchDrafterTest : public ::testing::TestWithParam<int64_t> {
       batch_.add(sequence, piece, 0, Cache::Rows::certain);
       batch_.run();
       cache.commit(sequence, rows);
-      drafter_.follow(sequence, batch_.hidden(0), piece, keep_up);
+      passes_.follow(sequence, batch_.hidden(0), piece, keep_up);
       count -= rows;
     }
   }
@@ -59,13 +59,13 @@ class BatchDrafterTest : public ::testing::TestWithParam<int64_t> {
     const LogitRows* expected;
   };
   void expect_first_drafts(std::span<const Asked> all) {
-    std::vector<BatchDrafter::Question> questions;
+    std::vector<DraftPasses::Question> questions;
     for (const Asked& each : all)
       questions.push_back({.sequence = each.sequence, .id = (*each.ids)[length_of(each)]});
-    drafter_.first_round(questions);
+    passes_.first_round(questions);
     for (size_t i = 0; i < all.size(); ++i) {
       const auto slot = int64_t(length_of(all[i])) - 1;
-      const std::span<const float> found = drafter_.logits(int64_t(i)).values();
+      const std::span<const float> found = passes_.logits(int64_t(i)).values();
       const std::span<const float> right = all[i].expected->row(slot);
       ASSERT_EQ(found.size(), right.size());
       EXPECT_EQ(std::memcmp(found.data(), right.data(), right.size_bytes()), 0)
@@ -81,10 +81,10 @@ class BatchDrafterTest : public ::testing::TestWithParam<int64_t> {
                      fast_backends().front(),
                      {.context = 512, .max_rows = GetParam(), .max_drafts = 1, .sequences = 3}};
   StepBatch batch_{model_.engine()};
-  BatchDrafter drafter_{model_.engine()};
+  DraftPasses passes_{model_.engine()};
 };
 
-TEST_P(BatchDrafterTest, DraftsAreThoseOfTheLayerSlotBySlot) {
+TEST_P(DraftPassesTest, DraftsAreThoseOfTheLayerSlotBySlot) {
   const std::vector<int32_t> ids[] = {text(0, 260), text(1, 260), text(2, 260)};
   const LogitRows right[] = {expected(ids[0]), expected(ids[1]), expected(ids[2])};
   std::vector<Asked> all;
@@ -109,7 +109,7 @@ TEST_P(BatchDrafterTest, DraftsAreThoseOfTheLayerSlotBySlot) {
 }
 
 // What later drafts leave in the cache is overwritten by the text.
-TEST_P(BatchDrafterTest, DraftsThatWereWrongLeaveNoTrace) {
+TEST_P(DraftPassesTest, DraftsThatWereWrongLeaveNoTrace) {
   const std::vector<int32_t> ids = text(0, 150);
   const LogitRows right = expected(ids);
   const Asked each{open(), &ids, &right};
@@ -118,23 +118,22 @@ TEST_P(BatchDrafterTest, DraftsThatWereWrongLeaveNoTrace) {
     expect_first_drafts({&each, 1});
     ASSERT_TRUE(model_.engine().cache().reserve(each.sequence, int64_t(length_of(each)) + 3).ok());
     for (int32_t wrong = 0; wrong < 3; ++wrong) {
-      const BatchDrafter::Question question{.sequence = each.sequence, .id = 40 + wrong};
-      drafter_.next_round({&question, 1});
+      const DraftPasses::Question question{.sequence = each.sequence, .id = 40 + wrong};
+      passes_.next_round({&question, 1});
     }
     give(each.sequence, ids, 1 + step % 3);
   }
 }
 
-TEST_P(BatchDrafterTest, ACopyGoesOnByItself) {
+TEST_P(DraftPassesTest, ACopyGoesOnByItself) {
   const std::vector<int32_t> ids = text(0, 120);
   const LogitRows right = expected(ids);
   Cache& cache = model_.engine().cache();
   const Asked first{open(), &ids, &right};
   give(first.sequence, ids, 70);
   give(first.sequence, ids, 5);
-  const SequenceId copied =
-      cache.fork(first.sequence, drafter_.outstanding(first.sequence)).value();
-  drafter_.copy(first.sequence, copied);
+  const SequenceId copied = cache.fork(first.sequence, passes_.outstanding(first.sequence)).value();
+  passes_.copy(first.sequence, copied);
   const Asked second{copied, &ids, &right};
   give(first.sequence, ids, 20);
   expect_first_drafts({&first, 1});
@@ -142,24 +141,24 @@ TEST_P(BatchDrafterTest, ACopyGoesOnByItself) {
   expect_first_drafts({&second, 1});
 }
 
-TEST_P(BatchDrafterTest, GivesUpWhatItMayNotCompute) {
+TEST_P(DraftPassesTest, GivesUpWhatItMayNotCompute) {
   const std::vector<int32_t> ids = text(0, 200);
   const SequenceId sequence = open();
-  EXPECT_FALSE(drafter_.can_draft(sequence));
+  EXPECT_FALSE(passes_.can_draft(sequence));
   give(sequence, ids, 5, KeepUp::if_free);
-  EXPECT_TRUE(drafter_.can_draft(sequence));
+  EXPECT_TRUE(passes_.can_draft(sequence));
   give(sequence, ids, 100, KeepUp::if_free);
-  EXPECT_FALSE(drafter_.can_draft(sequence)) << "100 slots are no longer free";
+  EXPECT_FALSE(passes_.can_draft(sequence)) << "100 slots are no longer free";
   give(sequence, ids, 5, KeepUp::always);
-  EXPECT_FALSE(drafter_.can_draft(sequence)) << "slots are missing for good";
-  EXPECT_EQ(drafter_.outstanding(sequence), 0);
-  drafter_.clear(sequence);
+  EXPECT_FALSE(passes_.can_draft(sequence)) << "slots are missing for good";
+  EXPECT_EQ(passes_.outstanding(sequence), 0);
+  passes_.clear(sequence);
   model_.engine().cache().clear(sequence);
   give(sequence, ids, 100, KeepUp::always);
-  EXPECT_TRUE(drafter_.can_draft(sequence));
+  EXPECT_TRUE(passes_.can_draft(sequence));
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, BatchDrafterTest, ::testing::Values(256, 8),
+INSTANTIATE_TEST_SUITE_P(Rows, DraftPassesTest, ::testing::Values(256, 8),
                          ::testing::PrintToStringParamName());
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "models/gemma4_assistant/drafter.h"
+#include "models/gemma4_assistant/assistant.h"
 
 #include "models/common/run_pass.h"
 #include "models/gemma4/cost.h"
@@ -39,57 +39,61 @@ DrafterActivations::DrafterActivations(const DrafterConfig& config, Memory* memo
   bytes = layers.bytes + make.bytes();
 }
 
-Drafter::Drafter(const DrafterOptions& options, Ops& ops)
+Assistant::Assistant(const DrafterOptions& options, const gemma4::Embedding& embedding, Ops& ops)
     : config_(options.files.config),
+      embedding_(embedding),
       ops_(ops),
       weights_(weights_to_declare(options)),
       activations_(config_, &ops.memory()) {}
 
-Result<std::unique_ptr<Drafter>> Drafter::load(const DrafterOptions& options, Ops& ops,
-                                               ThreadPool& pool, const LoadProgress& progress) {
-  std::unique_ptr<Drafter> drafter(new Drafter(options, ops));
-  declare_drafter(drafter->config_, options.choices, drafter->table_, drafter->weights_);
-  SLIP_TRY(drafter->storage_,
-           drafter->table_.load(*options.files.weight_source(), ops, pool, progress));
-  finish_drafter(drafter->config_, ops.memory(), drafter->weights_);
-  return drafter;
+Result<std::unique_ptr<Assistant>> Assistant::load(const DrafterOptions& options,
+                                                   const gemma4::Embedding& embedding, Ops& ops,
+                                                   ThreadPool& pool, const LoadProgress& progress) {
+  std::unique_ptr<Assistant> assistant(new Assistant(options, embedding, ops));
+  declare_drafter(assistant->config_, options.choices, assistant->table_, assistant->weights_);
+  SLIP_TRY(assistant->storage_,
+           assistant->table_.load(*options.files.weight_source(), ops, pool, progress));
+  finish_drafter(assistant->config_, ops.memory(), assistant->weights_);
+  return assistant;
 }
 
-void Drafter::draft(std::span<const DraftStep> steps, const gemma4::Embedding& embedding,
-                    const Cache& cache) {
-  run_passes({ops_, this, kDraftRows}, steps, [&](const DraftStep& step) {
-    gemma4::Activations& act = activations_.layers;
-    const gemma4::Pass pass{config_.text, ops_, cache, act, step.spans, 0, step.ids.shape[0]};
-    const View embedded = pass.of(activations_.embedding), joined = pass.of(activations_.joined);
-    const View residual = pass.of(act.residual), normed = pass.of(act.normed);
-    const OutputRows outputs = output_rows(step.outputs);
-
-    prepare_rotation(pass);
-    ops_.embed(
-        {.ids = step.ids, .table = embedding.table, .out = embedded, .factor = embedding.factor});
-    ops_.join({.a = embedded, .b = step.hidden, .out = joined});
-    ops_.linear({.x = joined, .weight = weights_.before, .out = residual});
-    run_layers(weights_.layers, 0, weights_.layers.size(), pass);
-    ops_.rms_norm(
-        {.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.text.eps});
-    if (!step.next_hidden.empty())
-      ops_.linear({.x = normed.slice(outputs.first, outputs.count),
-                   .weight = weights_.after,
-                   .out = step.next_hidden});
-    const Scores scores{.logits = step.logits,
-                        .peaks = step.peaks,
-                        .tokens = weights_.draft_token_table.view,
-                        .ids = step.next_ids};
-    if (weights_.clustered) {
-      score_clusters(normed, outputs, *weights_.clustered, scores);
-    } else {
-      score(ops_, normed, outputs, weights_.head, scores);
-    }
-  });
+void Assistant::draft(std::span<const DraftStep> steps, Cache& cache) {
+  run_passes({ops_, this, kDraftRows}, steps,
+             [&](const DraftStep& step) { draft_once(step, cache); });
 }
 
-void Drafter::score_clusters(const View& normed, const OutputRows& outputs,
-                             const ClusteredHead& head, const Scores& scores) {
+void Assistant::draft_once(const DraftStep& step, const Cache& cache) {
+  gemma4::Activations& act = activations_.layers;
+  const gemma4::Pass pass{config_.text, ops_, cache, act, step.spans, 0, step.ids.shape[0]};
+  const View embedded = pass.of(activations_.embedding), joined = pass.of(activations_.joined);
+  const View residual = pass.of(act.residual), normed = pass.of(act.normed);
+  const OutputRows outputs = output_rows(step.outputs);
+
+  prepare_rotation(pass);
+  ops_.embed(
+      {.ids = step.ids, .table = embedding_.table, .out = embedded, .factor = embedding_.factor});
+  ops_.join({.a = embedded, .b = step.hidden, .out = joined});
+  ops_.linear({.x = joined, .weight = weights_.before, .out = residual});
+  run_layers(weights_.layers, 0, weights_.layers.size(), pass);
+  ops_.rms_norm(
+      {.x = residual, .scale = weights_.final_scale, .out = normed, .eps = config_.text.eps});
+  if (!step.next_hidden.empty())
+    ops_.linear({.x = normed.slice(outputs.first, outputs.count),
+                 .weight = weights_.after,
+                 .out = step.next_hidden});
+  const Scores scores{.logits = step.logits,
+                      .peaks = step.peaks,
+                      .tokens = weights_.draft_token_table.view,
+                      .ids = step.next_ids};
+  if (weights_.clustered) {
+    score_clusters(normed, outputs, *weights_.clustered, scores);
+  } else {
+    score(ops_, normed, outputs, weights_.head, scores);
+  }
+}
+
+void Assistant::score_clusters(const View& normed, const OutputRows& outputs,
+                               const ClusteredHead& head, const Scores& scores) {
   if (outputs.count == 0) return;
   const View x = normed.slice(outputs.first, outputs.count);
   const auto of = [&](const Tensor& tensor) { return tensor.view.first(outputs.count); };
@@ -105,9 +109,9 @@ void Drafter::score_clusters(const View& normed, const OutputRows& outputs,
   find_peaks(ops_, scores);
 }
 
-StepCost Drafter::cost(const Weight& embedding, int64_t context, const KvRecipe& kv) const {
+StepCost Assistant::cost(int64_t context, const KvRecipe& kv) const {
   Tally tally(1, context, kv);
-  tally.look_up(embedding);
+  tally.look_up(embedding_.table);
   tally.add(weights_.before);
   add_layers(config_.text, weights_.layers, tally);
   tally.add(weights_.final_scale);
@@ -122,7 +126,7 @@ StepCost Drafter::cost(const Weight& embedding, int64_t context, const KvRecipe&
   return tally.cost();
 }
 
-std::vector<PlacedWeight> Drafter::placed_weights() const { return marked(table_.placed()); }
+std::vector<PlacedWeight> Assistant::placed_weights() const { return marked(table_.placed()); }
 
 StepLimits step_limits(const DrafterConfig& config) {
   StepLimits limits;

@@ -1,10 +1,11 @@
-// The drafter: layers that ask the model's own keys, at the last position, again and again. It
-// drafts; it never decides.
+// The assistant as a Drafter: layers that ask the model's own keys, at the last position, again and
+// again.
 #pragma once
 
 #include "models/common/head.h"
+#include "models/drafter.h"
 #include "models/family.h"
-#include "models/gemma4/forward.h"
+#include "models/gemma4/gemma4.h"
 #include "models/gemma4_assistant/files.h"
 #include "models/gemma4_assistant/weights.h"
 
@@ -33,32 +34,36 @@ struct DrafterOptions {
   const WeightChoices& choices;
 };
 
-class Drafter {
+class Assistant : public Drafter {
  public:
-  static Result<std::unique_ptr<Drafter>> load(const DrafterOptions& options, Ops& ops,
-                                               ThreadPool& pool, const LoadProgress& progress);
+  // `embedding` is that of the model it drafts for, which outlives it.
+  static Result<std::unique_ptr<Assistant>> load(const DrafterOptions& options,
+                                                 const gemma4::Embedding& embedding, Ops& ops,
+                                                 ThreadPool& pool, const LoadProgress& progress);
 
-  ~Drafter() { ops_.forget_steps(this); }
-  Drafter(const Drafter&) = delete;
-  Drafter& operator=(const Drafter&) = delete;
+  ~Assistant() override { ops_.forget_steps(this); }
+  Assistant(const Assistant&) = delete;
+  Assistant& operator=(const Assistant&) = delete;
 
-  // `embedding` and `cache` are those of the model it drafts for.
-  void draft(std::span<const DraftStep> steps, const gemma4::Embedding& embedding,
-             const Cache& cache);
+  DrafterKeys keys() const override { return DrafterKeys::the_models; }
+  int64_t max_rows() const override { return kDraftRows; }
+  std::span<const int32_t> tokens() const override { return weights_.draft_tokens; }
+  StepCost cost(int64_t context, const KvRecipe& kv) const override;
+  void draft(std::span<const DraftStep> steps, Cache& cache) override;
 
-  StepCost cost(const Weight& embedding, int64_t context, const KvRecipe& kv) const;
-  std::span<const int32_t> draft_tokens() const { return weights_.draft_tokens; }
   // Their names begin with "drafter.".
   std::vector<PlacedWeight> placed_weights() const;
   uint64_t weight_bytes() const { return storage_.size(); }
   uint64_t activation_bytes() const { return activations_.bytes; }
 
  private:
-  Drafter(const DrafterOptions& options, Ops& ops);
+  Assistant(const DrafterOptions& options, const gemma4::Embedding& embedding, Ops& ops);
+  void draft_once(const DraftStep& step, const Cache& cache);
   void score_clusters(const View& normed, const OutputRows& outputs, const ClusteredHead& head,
                       const Scores& scores);
 
   DrafterConfig config_;
+  gemma4::Embedding embedding_;
   Ops& ops_;
   WeightTable table_;
   DrafterWeights weights_;

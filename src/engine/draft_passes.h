@@ -1,12 +1,11 @@
-// Drafts tokens with the drafter of a model, an MTP layer or a small model beside it, for one or
-// several sequences in one pass.
+// Runs the passes of a model's drafter, each for one or several sequences.
 //
 // Slot p of an MTP layer joins the hidden state of position p with the token at p + 1 and drafts
 // the token at p + 2. It has keys and values of its own, which must hold every slot of a text
 // before it can draft. Few outstanding slots are kept until a draft is wanted; many (a prompt) are
 // computed at once, or given up, with all later drafts of the sequence, when drafts do not pay
 // anyway. The last hidden state always waits for the token that follows it. A drafter without keys
-// of its own (ModelInfo) needs that state alone, and stays at the last position for all rounds.
+// of its own (DrafterKeys) needs that state alone, and stays at the last position for all rounds.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +13,14 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "models/drafter.h"
 
 namespace slip {
 
-class BatchDrafter {
+class DraftPasses {
  public:
   // For an engine that drafts.
-  explicit BatchDrafter(Engine& engine);
+  explicit DraftPasses(Engine& engine);
 
   // What it takes of the backend's memory: whatever the number of sequences, for each that may run,
   // and for each that the cache may hold.
@@ -50,7 +50,7 @@ class BatchDrafter {
     int32_t id;
     int64_t before = 0;
   };
-  int64_t max_questions() const { return engine_.model().max_draft_rows(); }
+  int64_t max_questions() const { return drafter_.max_rows(); }
   void first_round(std::span<const Question> questions) { first_rounds(questions, 1); }
   void next_round(std::span<const Question> questions);
 
@@ -102,6 +102,7 @@ class BatchDrafter {
   void add_rounds(std::span<const Question> questions, int64_t rounds);
 
   Engine& engine_;
+  Drafter& drafter_;
   Memory& memory_;
   bool has_keys_;              // the drafter has keys of its own
   std::vector<State> states_;  // by sequence

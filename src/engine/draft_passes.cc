@@ -1,4 +1,4 @@
-#include "engine/batch_drafter.h"
+#include "engine/draft_passes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,31 +11,32 @@ namespace {
 // without drafts, which then cost nothing. What has no keys has no slots to compute.
 int64_t kept_rows(const ModelInfo& info, int64_t max_rows) {
   constexpr int64_t kKept = 64;
-  return info.drafter_has_keys ? std::min(kKept, max_rows) : 1;
+  return info.drafter == DrafterKeys::own ? std::min(kKept, max_rows) : 1;
 }
 
 }  // namespace
 
-BatchDrafter::Bytes BatchDrafter::bytes(const ModelInfo& info, int64_t max_rows,
-                                        int64_t max_drafts) {
+DraftPasses::Bytes DraftPasses::bytes(const ModelInfo& info, int64_t max_rows, int64_t max_drafts) {
+  const bool has_keys = info.drafter == DrafterKeys::own;
   const auto row = uint64_t(info.hidden + 1) * sizeof(float);  // of a pass: hidden state and token
   const uint64_t handed_on = row + Logits::bytes(1, info.vocabulary, max_drafts);
   const uint64_t spread = uint64_t(info.vocabulary) * sizeof(float);
-  return {.fixed = spread + (info.drafter_has_keys ? uint64_t(max_rows) * row : 0),
-          .per_running = handed_on + (info.drafter_has_keys ? 0 : row),
+  return {.fixed = spread + (has_keys ? uint64_t(max_rows) * row : 0),
+          .per_running = handed_on + (has_keys ? 0 : row),
           .per_sequence = uint64_t(kept_rows(info, max_rows) * info.hidden) * sizeof(float)};
 }
 
-BatchDrafter::BatchDrafter(Engine& engine)
+DraftPasses::DraftPasses(Engine& engine)
     : engine_(engine),
+      drafter_(*engine.model().drafter()),
       memory_(engine.backend_memory()),
-      has_keys_(engine.model().info().drafter_has_keys) {
+      has_keys_(drafter_.keys() == DrafterKeys::own) {
   const ModelInfo& info = engine.model().info();
   const int64_t sequences = engine.cache().sequences();
   const int64_t kept = kept_rows(info, engine.max_rows());
   // Without keys a pass has a row for each question and no others.
   const int64_t rows = has_keys_ ? engine.max_rows() : engine.sequences();
-  const auto tokens = int64_t(engine.model().draft_tokens().size());
+  const auto tokens = int64_t(drafter_.tokens().size());
   states_.resize(size_t(sequences));
   for (State& state : states_) state.ids.reserve(size_t(kept));
   const int64_t running = engine.sequences(), rounds = engine.max_drafts();
@@ -57,39 +58,39 @@ BatchDrafter::BatchDrafter(Engine& engine)
   }
 }
 
-void BatchDrafter::State::clear() {
+void DraftPasses::State::clear() {
   next_slot = draft_slot = 0;
   open = given_up = false;
   ids.clear();
 }
 
-void BatchDrafter::clear(SequenceId sequence) { at(sequence).clear(); }
+void DraftPasses::clear(SequenceId sequence) { at(sequence).clear(); }
 
-void BatchDrafter::copy(SequenceId from, SequenceId to) {
+void DraftPasses::copy(SequenceId from, SequenceId to) {
   at(to) = at(from);
   const View rows = kept_.view.slice(int64_t(from), 1);
   memory_.copy(kept_.view.slice(int64_t(to), 1).data, rows.data, rows.bytes());
 }
 
-int64_t BatchDrafter::outstanding(SequenceId sequence) const {
+int64_t DraftPasses::outstanding(SequenceId sequence) const {
   const State& state = states_[size_t(sequence)];
   if (!has_keys_) return 0;
   return int64_t(state.ids.size()) + (state.open ? 1 : 0);
 }
 
-View BatchDrafter::kept(SequenceId sequence, int64_t first, int64_t count) const {
+View DraftPasses::kept(SequenceId sequence, int64_t first, int64_t count) const {
   const Shape& shape = kept_.view.shape;
   return kept_.view.slice(int64_t(sequence), 1).reshaped({shape[1], shape[2]}).slice(first, count);
 }
 
-void BatchDrafter::keep(SequenceId sequence, int64_t first, const View& hidden) {
+void DraftPasses::keep(SequenceId sequence, int64_t first, const View& hidden) {
   memory_.copy(kept(sequence, first, hidden.shape[0]).data, hidden.data, hidden.bytes());
 }
 
-bool BatchDrafter::can_draft(SequenceId sequence) const { return states_[size_t(sequence)].open; }
+bool DraftPasses::can_draft(SequenceId sequence) const { return states_[size_t(sequence)].open; }
 
-void BatchDrafter::follow(SequenceId sequence, const View& hidden, std::span<const int32_t> ids,
-                          KeepUp keep_up) {
+void DraftPasses::follow(SequenceId sequence, const View& hidden, std::span<const int32_t> ids,
+                         KeepUp keep_up) {
   State& state = at(sequence);
   if (state.given_up) return;
   const auto rows = int64_t(ids.size());
@@ -133,24 +134,24 @@ void BatchDrafter::follow(SequenceId sequence, const View& hidden, std::span<con
   state.open = true;
 }
 
-void BatchDrafter::put(const View& hidden) {
+void DraftPasses::put(const View& hidden) {
   const int64_t rows = hidden.shape[0];
   if (rows == 0) return;
   memory_.copy(hidden_.view.slice(rows_, rows).data, hidden.data, hidden.bytes());
   rows_ += rows;
 }
 
-void BatchDrafter::put(std::span<const int32_t> ids) {
+void DraftPasses::put(std::span<const int32_t> ids) {
   ids_.insert(ids_.end(), ids.begin(), ids.end());
 }
 
-void BatchDrafter::end_span(SequenceId sequence, int64_t start) {
+void DraftPasses::end_span(SequenceId sequence, int64_t start) {
   check(int64_t(ids_.size()) == rows_, "every slot has a hidden state and a token");
   const int64_t first = spans_.empty() ? 0 : spans_.back().first_row + spans_.back().rows;
   spans_.push_back(span_of(sequence, start, first, rows_ - first));
 }
 
-Span BatchDrafter::span_of(SequenceId sequence, int64_t start, int64_t first_row, int64_t rows) {
+Span DraftPasses::span_of(SequenceId sequence, int64_t start, int64_t first_row, int64_t rows) {
   return {.first_row = first_row,
           .rows = rows,
           .start = start,
@@ -158,7 +159,7 @@ Span BatchDrafter::span_of(SequenceId sequence, int64_t start, int64_t first_row
           .pages = engine_.cache().pages(sequence)};
 }
 
-void BatchDrafter::add_outstanding(SequenceId sequence) {
+void DraftPasses::add_outstanding(SequenceId sequence) {
   const State& state = at(sequence);
   if (state.ids.empty()) return;
   put(kept(sequence, 0, int64_t(state.ids.size())));
@@ -166,7 +167,7 @@ void BatchDrafter::add_outstanding(SequenceId sequence) {
   end_span(sequence, state.next_slot);
 }
 
-void BatchDrafter::first_rounds(std::span<const Question> questions, int64_t rounds) {
+void DraftPasses::first_rounds(std::span<const Question> questions, int64_t rounds) {
   // Rows with logits lie side by side, so only the first sequence may bring others along.
   const auto brings_others = [&](const Question& question) {
     const auto rows = int64_t(at(question.sequence).ids.size() + questions.size());
@@ -202,7 +203,7 @@ void BatchDrafter::first_rounds(std::span<const Question> questions, int64_t rou
   run(questions, rounds);
 }
 
-void BatchDrafter::next_round(std::span<const Question> questions) {
+void DraftPasses::next_round(std::span<const Question> questions) {
   for (const Question& question : questions) {
     put(passed_.view.slice(question.before, 1));
     put({&question.id, 1});
@@ -211,13 +212,13 @@ void BatchDrafter::next_round(std::span<const Question> questions) {
   run(questions);
 }
 
-int64_t BatchDrafter::next_slot(SequenceId sequence) {
+int64_t DraftPasses::next_slot(SequenceId sequence) {
   State& state = at(sequence);
   if (has_keys_) ++state.draft_slot;
   return state.draft_slot;
 }
 
-void BatchDrafter::run(std::span<const Question> questions, int64_t rounds) {
+void DraftPasses::run(std::span<const Question> questions, int64_t rounds) {
   const NoAllocScope no_alloc;
   if (rows_ == 0) return drop_pass();
   memory_.upload(step_ids_.view.data, ids_.data(), ids_.size() * sizeof(int32_t));
@@ -239,12 +240,12 @@ void BatchDrafter::run(std::span<const Question> questions, int64_t rounds) {
   }
   steps_.assign(1, step);
   add_rounds(questions, rounds);
-  engine_.model().draft(steps_, engine_.cache());
+  drafter_.draft(steps_, engine_.cache());
   logits_.changed(answered_, rounds);
   drop_pass();
 }
 
-void BatchDrafter::add_rounds(std::span<const Question> questions, int64_t rounds) {
+void DraftPasses::add_rounds(std::span<const Question> questions, int64_t rounds) {
   for (int64_t round = 1; round < rounds; ++round) {
     const size_t first_span = spans_.size();
     for (const Question& question : questions)
@@ -260,18 +261,18 @@ void BatchDrafter::add_rounds(std::span<const Question> questions, int64_t round
   }
 }
 
-void BatchDrafter::drop_pass() {
+void DraftPasses::drop_pass() {
   rows_ = 0;
   ids_.clear();
   spans_.clear();
 }
 
-Peak BatchDrafter::peak(int64_t round, int64_t question) {
+Peak DraftPasses::peak(int64_t round, int64_t question) {
   return logits_.peak(round * answered_ + question);
 }
 
-LogitRow BatchDrafter::logits(int64_t question) {
-  return {logits_, question, engine_.model().draft_tokens(), spread_.view};
+LogitRow DraftPasses::logits(int64_t question) {
+  return {logits_, question, drafter_.tokens(), spread_.view};
 }
 
 }  // namespace slip

@@ -1,0 +1,123 @@
+// Which of the drafter's tokens are taken for a step, and what is told of those that are made.
+#include "engine/draft_chooser.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/session.h"
+#include "tests/golden/golden_file.h"
+#include "tests/golden/loaded_model.h"
+
+namespace slip {
+namespace {
+
+// Allows all tokens but one.
+class AllBut final : public Constraint {
+ public:
+  explicit AllBut(int32_t id) : id_(id) {}
+  bool allows(int32_t id) override { return id != id_; }
+  const TokenSet& allowed() override { return none_; }
+  void advance(int32_t) override {}
+  std::unique_ptr<Constraint> clone() const override { return std::make_unique<AllBut>(id_); }
+
+ private:
+  int32_t id_;
+  TokenSet none_;
+};
+
+class DraftChooserTest : public ::testing::Test {
+ protected:
+  static constexpr int64_t kDrafts = 4;
+
+  // The token that comes next is certain, so that drafts are made once behind a place.
+  void begin() {
+    session_.clear();
+    EXPECT_TRUE(session_.feed(prompt_ids("story")).ok());
+  }
+  struct Conditions {
+    int64_t limit = kDrafts, rows = kDrafts;
+    std::vector<int32_t> stop_ids{};
+    const Constraint* constraint = nullptr;
+  };
+  std::vector<int32_t> draft(DraftChooser& chooser, const Conditions& conditions) {
+    EXPECT_TRUE(session_.reserve(1 + kDrafts));
+    std::vector<int32_t> drafts;
+    counts_ = DraftCounts(kDrafts);
+    const DraftChooser::Sequence sequence{.id = session_.sequence(),
+                                          .token = argmax(session_.logits()),
+                                          .limit = conditions.limit,
+                                          .sampler = sampler_,
+                                          .chances = chances_,
+                                          .drafts = drafts,
+                                          .counts = counts_,
+                                          .stop_ids = conditions.stop_ids,
+                                          .constraint = conditions.constraint};
+    chooser.draft(session_.draft_passes(), {&sequence, 1}, conditions.rows,
+                  DraftChooser::Beside::nothing);
+    return drafts;
+  }
+  // Behind the prompt.
+  std::vector<int32_t> choose(const Conditions& conditions, int64_t most = kDrafts) {
+    DraftChooser chooser(DraftLength::fixed(most), 1);
+    begin();
+    return draft(chooser, conditions);
+  }
+
+  LoadedModel model_{
+      minnow_folder(), fast_backends().front(), {.context = 512, .max_drafts = kDrafts}};
+  Session session_{model_.engine()};
+  Sampler sampler_{{.temperature = 0}, 8192, 8174};
+  DraftChances chances_;
+  DraftCounts counts_;
+};
+
+TEST_F(DraftChooserTest, MakesAsManyAsAreOfUse) {
+  const std::vector<int32_t> all = choose({});
+  ASSERT_EQ(all.size(), size_t(kDrafts));
+  EXPECT_EQ(counts_.made, kDrafts);
+  // At the end of a context there may be room for one less than none.
+  for (const int64_t limit : {-1, 0, 1, 3}) {
+    const std::vector<int32_t> some = choose({.limit = limit});
+    EXPECT_EQ(some, std::vector(all.begin(), all.begin() + std::max<int64_t>(limit, 0)));
+    EXPECT_EQ(counts_.made, std::max<int64_t>(limit, 0));
+  }
+  EXPECT_EQ(choose({.rows = 2}).size(), 2u);
+  EXPECT_EQ(choose({}, 1).size(), 1u);
+}
+
+TEST_F(DraftChooserTest, EndsWhereTheAnswerWill) {
+  const std::vector<int32_t> all = choose({});
+  ASSERT_EQ(all.size(), size_t(kDrafts));
+  const auto place = size_t(std::ranges::find(all, all[2]) - all.begin());
+  const std::vector<int32_t> before(all.begin(), all.begin() + int64_t(place));
+  EXPECT_EQ(choose({.stop_ids = {5, all[2]}}), before);
+  EXPECT_EQ(counts_.made, int64_t(place) + 1) << "it was made, and not taken";
+  const AllBut constraint(all[2]);
+  EXPECT_EQ(choose({.constraint = &constraint}), before);
+  EXPECT_EQ(counts_.made, int64_t(place) + 1);
+}
+
+// What was seen of drafts and of times is all that decides.
+TEST_F(DraftChooserTest, LearnsFromStepsThatHadNothingElseInThem) {
+  const auto drafts_after = [&](bool timed) {
+    DraftChooser chooser(DraftLength::automatic(kDrafts), 1);
+    chances_ = DraftChances();
+    begin();
+    int64_t made = 0;
+    for (int step = 0; step < 60; ++step) {
+      const std::vector<int32_t> drafts = draft(chooser, {});
+      if (step >= 40) made += int64_t(drafts.size());
+      // None is ever right, and each costs as much as a token.
+      const DraftChooser::Verified verified{chances_, int64_t(drafts.size()), 0};
+      const DraftChooser::Seconds seconds{double(drafts.size()), 1 + double(drafts.size())};
+      chooser.end_step({&verified, 1}, timed ? std::optional(seconds) : std::nullopt);
+      const int32_t next = argmax(session_.logits());
+      EXPECT_TRUE(session_.feed({&next, 1}).ok());
+    }
+    return made;
+  };
+  EXPECT_EQ(drafts_after(false), 20 * 2) << "still at the first step of what is to be learnt";
+  EXPECT_LT(drafts_after(true), 8);
+}
+
+}  // namespace
+}  // namespace slip
