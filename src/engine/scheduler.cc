@@ -22,10 +22,8 @@ std::unique_ptr<Scheduler::Drafting> Scheduler::make_drafting(Engine& engine,
                                                               const ServiceOptions& options) {
   const int64_t most = std::min(options.max_drafts, engine.max_drafts());
   if (most <= 0) return nullptr;
-  const DraftLength length =
-      options.always_draft ? DraftLength::fixed(most) : DraftLength::automatic(most);
-  return std::unique_ptr<Drafting>(
-      new Drafting{DraftPasses(engine), DraftChooser(length, engine.sequences())});
+  return std::make_unique<Drafting>(
+      engine, options.always_draft ? DraftLength::fixed(most) : DraftLength::automatic(most));
 }
 
 Scheduler::Scheduler(Engine& engine, const Tokenizer& tokenizer, const ServiceOptions& options)

@@ -56,6 +56,9 @@ class Scheduler {
   };
 
   struct Drafting {
+    Drafting(Engine& engine, const DraftLength& length)
+        : passes(engine), chooser(length, engine.sequences()) {}
+
     DraftPasses passes;
     DraftChooser chooser;
   };

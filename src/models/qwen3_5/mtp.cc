@@ -6,7 +6,7 @@ namespace slip::qwen3_5 {
 MtpDrafter::MtpDrafter(const PassOwner& model, const Config& config, const Weights& weights,
                        Activations& activations)
     : model_(model), config_(config), weights_(weights), activations_(activations) {
-  output_spans_.reserve(size_t(max_rows()));
+  output_spans_.reserve(size_t(model.max_rows));
 }
 
 void MtpDrafter::draft(std::span<const DraftStep> steps, Cache& cache) {
