@@ -1,7 +1,6 @@
 #include "text/bpe.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 
 #include "base/check.h"
@@ -13,7 +12,7 @@ namespace {
 
 using Symbol = BpeScratch::Symbol;
 
-// Up to here, looking at every pair for each merge is cheaper than keeping a heap.
+// Up to here, looking at every pair for each merge is cheaper than keeping a queue.
 constexpr size_t kShortPiece = 48;
 
 }  // namespace
@@ -98,40 +97,26 @@ void Bpe::merge_short(std::vector<Symbol>& symbols) const {
   }
 }
 
-// The heap holds rank and position of pairs, so its order is "lowest rank, then leftmost". A pair
-// that a merge beside it has broken stays in the heap; its symbol then has another rank.
+// A pair that a merge beside it has broken stays in the queue; its symbol then has another rank.
 void Bpe::merge_long(BpeScratch& scratch) const {
   std::vector<Symbol>& symbols = scratch.symbols;
-  std::vector<uint64_t>& heap = scratch.heap;
-  const auto key_of = [&](int32_t i) {
-    return uint64_t(symbols[size_t(i)].merge.rank) << 32 | uint32_t(i);
-  };
-  const auto look_up = [&](int32_t i) {
+  MergeQueue& queue = scratch.queue;
+  const auto push = [&](int32_t i) {
     Symbol& symbol = symbols[size_t(i)];
     symbol.merge =
         symbol.next < 0 ? Merge{} : merges_.find(symbol.id, symbols[size_t(symbol.next)].id);
-    return symbol.merge.rank != Merge::kNever;
-  };
-  const auto push = [&](int32_t i) {
-    if (!look_up(i)) return;
-    heap.push_back(key_of(i));
-    std::push_heap(heap.begin(), heap.end(), std::greater<>());
+    if (symbol.merge.rank != Merge::kNever) queue.push({symbol.merge.rank, i});
   };
 
-  heap.clear();
+  queue.begin(merge_count_);
   const int32_t count = int32_t(symbols.size());
   for (int32_t i = 0; i < count; ++i) {
     symbols[size_t(i)].previous = i - 1;
     symbols[size_t(i)].next = i + 1 < count ? i + 1 : -1;
-    if (look_up(i)) heap.push_back(key_of(i));
+    push(i);
   }
-  std::make_heap(heap.begin(), heap.end(), std::greater<>());
-
-  while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-    const int32_t at = int32_t(uint32_t(heap.back()));
-    const uint32_t rank = uint32_t(heap.back() >> 32);
-    heap.pop_back();
+  while (!queue.empty()) {
+    const auto [rank, at] = queue.pop();
     Symbol& symbol = symbols[size_t(at)];
     if (symbol.merge.rank != rank) continue;
     Symbol& absorbed = symbols[size_t(symbol.next)];

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "text/bpe_tables.h"
+#include "text/merge_queue.h"
 
 namespace slip {
 
@@ -26,7 +27,7 @@ struct BpeScratch {
     Merge merge = {};       // with the next symbol
   };
   std::vector<Symbol> symbols;
-  std::vector<uint64_t> heap;
+  MergeQueue queue;
 };
 
 // A token's text as tokenizer.json spells it, by id; a view of the JSON. Ids may have gaps.

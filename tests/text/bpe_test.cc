@@ -61,48 +61,93 @@ TEST(Bpe, ByteFallbackSpellsACharacter) {
   EXPECT_THAT(encode(bpe, "a\u00E9a\u00E8"), ElementsAre(0, 1, 2, 0)) << "U+00E8 has one byte only";
 }
 
-// Pieces above 48 symbols take the heap. Both must do what the definition says.
-TEST(Bpe, ShortAndLongPiecesFollowTheDefinition) {
-  const std::vector<std::pair<std::string, std::string>> merges = {
-      {"b", "a"}, {"a", "b"}, {"ab", "ab"}, {"c", "c"}, {"a", "a"}, {"ba", "c"}, {"cc", "cc"}};
-  std::map<std::string, int32_t> ids = {{"a", 0}, {"b", 1}, {"c", 2}};
+using Merges = std::vector<std::pair<std::string, std::string>>;
+
+// The definition: the first merge of the list that two neighbours have, leftmost first, until none
+// have one.
+void merge_plainly(const Merges& merges, std::vector<std::string>& symbols) {
+  for (size_t rank = 0; rank < merges.size();) {
+    size_t i = 0;
+    while (i + 1 < symbols.size() &&
+           (symbols[i] != merges[rank].first || symbols[i + 1] != merges[rank].second))
+      ++i;
+    if (i + 1 >= symbols.size()) {
+      ++rank;
+      continue;
+    }
+    symbols[i] += symbols[i + 1];
+    symbols.erase(symbols.begin() + int64_t(i) + 1);
+    rank = 0;  // a merge can make a pair of lower rank possible
+  }
+}
+
+// A model of the letters a, b and c with these merges.
+Bpe model_of(const Merges& merges, std::map<std::string, int32_t>& ids) {
+  ids = {{"a", 0}, {"b", 1}, {"c", 2}};
   std::string vocabulary = R"("a": 0, "b": 1, "c": 2)";
   std::string list;
   for (const auto& [left, right] : merges) {
     const int32_t id = int32_t(ids.size());
-    ids[left + right] = id;
-    vocabulary += cat(", \"", left, right, "\": ", id);
+    if (ids.try_emplace(left + right, id).second)
+      vocabulary += cat(", \"", left, right, "\": ", id);
     list += cat(list.empty() ? "" : ", ", "[\"", left, "\", \"", right, "\"]");
   }
-  const Bpe bpe =
-      read(cat(R"({"type": "BPE", "vocab": {)", vocabulary, R"(}, "merges": [)", list, "]}"))
-          .value();
+  return read(cat(R"({"type": "BPE", "vocab": {)", vocabulary, R"(}, "merges": [)", list, "]}"))
+      .value();
+}
 
+void expect_plain_merge(const Bpe& bpe, const Merges& merges,
+                        const std::map<std::string, int32_t>& ids, const std::string& text) {
+  std::vector<std::string> symbols;
+  for (const char letter : text) symbols.emplace_back(1, letter);
+  merge_plainly(merges, symbols);
+  std::vector<int32_t> expected;
+  for (const std::string& symbol : symbols) expected.push_back(ids.at(symbol));
+  ASSERT_EQ(encode(bpe, text), expected) << text;
+}
+
+// Pieces above 48 symbols take the queue. Both must do what the definition says.
+TEST(Bpe, ShortAndLongPiecesFollowTheDefinition) {
+  const Merges merges = {{"b", "a"}, {"a", "b"},  {"ab", "ab"}, {"c", "c"},
+                         {"a", "a"}, {"ba", "c"}, {"cc", "cc"}};
+  std::map<std::string, int32_t> ids;
+  const Bpe bpe = model_of(merges, ids);
   uint32_t random = 1;
   for (size_t length = 1; length < 200; ++length) {
     std::string text;
-    std::vector<std::string> symbols;
     for (size_t i = 0; i < length; ++i) {
       random = random * 1664525u + 1013904223u;
       text += "abc"[(random >> 16) % 3];
-      symbols.emplace_back(1, text.back());
     }
-    for (size_t rank = 0; rank < merges.size();) {
-      size_t i = 0;
-      while (i + 1 < symbols.size() &&
-             (symbols[i] != merges[rank].first || symbols[i + 1] != merges[rank].second))
-        ++i;
-      if (i + 1 >= symbols.size()) {
-        ++rank;
-        continue;
-      }
-      symbols[i] += symbols[i + 1];
-      symbols.erase(symbols.begin() + int64_t(i) + 1);
-      rank = 0;  // a merge can make a pair of lower rank possible
+    expect_plain_merge(bpe, merges, ids, text);
+  }
+}
+
+// Merges drawn at random, so that later ones undercut earlier ones everywhere; texts of runs.
+TEST(Bpe, AnyMergesFollowTheDefinition) {
+  uint32_t state = 7;
+  const auto random = [&](size_t below) {
+    state = state * 1664525u + 1013904223u;
+    return size_t(state >> 16) % below;
+  };
+  for (int model = 0; model < 60; ++model) {
+    Merges merges;
+    std::vector<std::string> tokens = {"a", "b", "c"};
+    while (merges.size() < 12) {
+      const std::pair merge(tokens[random(tokens.size())], tokens[random(tokens.size())]);
+      if (std::ranges::find(merges, merge) != merges.end()) continue;
+      merges.push_back(merge);
+      tokens.push_back(merge.first + merge.second);
     }
-    std::vector<int32_t> expected;
-    for (const std::string& symbol : symbols) expected.push_back(ids.at(symbol));
-    ASSERT_EQ(encode(bpe, text), expected) << text;
+    // What a merge makes may come before what it is made of.
+    for (size_t i = merges.size(); i-- > 1;) std::swap(merges[i], merges[random(i + 1)]);
+    std::map<std::string, int32_t> ids;
+    const Bpe bpe = model_of(merges, ids);
+    std::string text;
+    while (text.size() < 300) text += std::string(1 + random(90), "abc"[random(3)]);
+    expect_plain_merge(bpe, merges, ids, text);
+    for (const char letter : {'a', 'b', 'c'})
+      expect_plain_merge(bpe, merges, ids, std::string(49 + random(150), letter));
   }
 }
 
