@@ -50,6 +50,8 @@ class Bench : public Verb {
 
   Status settle() override {
     SLIP_TRY_STATUS(model_.take_positional(positional_model_));
+    // A shape's name alone is enough: there are no such files to confuse it with.
+    synthetic_ |= ModelSource::is_shape(model_.model);
     if (json_) output_ = "json";
     if (tests_.repeat < 1) return error("--repeat must be at least 1, not ", tests_.repeat);
     if (tests_.users && *tests_.users < 1)
@@ -79,15 +81,13 @@ class Bench : public Verb {
     return synthetic_ ? model_.model : std::filesystem::path(model_.model).filename().string();
   }
 
-  Result<ModelSource> open_source() {
-    // A shape's name alone is enough: there are no such files to confuse it with.
-    synthetic_ |= ModelSource::is_shape(model_.model);
+  Result<ModelSource> open_source() const {
     if (synthetic_) return ModelSource::synthetic(model_.model);
     SLIP_TRY(const std::filesystem::path folder, locate_model_beside_shapes(model_.model));
     return open_model(folder, model_);
   }
 
-  Result<BenchResult> measure(const ModelSource& source, const Backend& backend) {
+  Result<BenchResult> measure(const ModelSource& source, const Backend& backend) const {
     EngineOptions options;
     SLIP_TRY(options.memory, memory_request(model_));
     options.weights = weight_choices(model_);

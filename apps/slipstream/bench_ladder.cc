@@ -12,11 +12,11 @@
 #include "ladder_table.h"
 #include "machine.h"
 #include "model_flags.h"
+#include "numbers.h"
 #include "projection.h"
 #include "pull_model.h"
 #include "roofs.h"
 #include "run_model.h"
-#include "run_stats.h"
 #include "terminal.h"
 #include "verb.h"
 

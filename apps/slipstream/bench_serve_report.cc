@@ -1,8 +1,6 @@
 #include "bench_serve_report.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 
 #include "numbers.h"
 #include "text_table.h"
@@ -34,15 +32,10 @@ JsonObject json_of(const ServeRow& row) {
 
 }  // namespace
 
-Spread spread_of(std::vector<double> values) {
+Spread spread_of(const std::vector<double>& values) {
   if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
-  // The smallest value that so many are not above.
-  const auto at = [&](double share) {
-    const auto rank = size_t(std::ceil(share * double(values.size())));
-    return values[std::clamp<size_t>(rank, 1, values.size()) - 1];
-  };
-  return {at(0.5), at(0.9), at(0.99), values.back()};
+  return {quantile(values, 0.5), quantile(values, 0.9), quantile(values, 0.99),
+          std::ranges::max(values)};
 }
 
 ServeRow row_of(const LoadResult& load) {

@@ -14,7 +14,7 @@ namespace slip {
 struct Spread {
   double p50 = 0, p90 = 0, p99 = 0, most = 0;
 };
-Spread spread_of(std::vector<double> values);
+Spread spread_of(const std::vector<double>& values);
 
 struct ServeRow {
   int64_t users = 0, requests = 0, failures = 0;

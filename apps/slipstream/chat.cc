@@ -7,6 +7,7 @@
 #include "chat_input.h"
 #include "environment.h"
 #include "line_editor.h"
+#include "numbers.h"
 #include "roofs.h"
 #include "run_answer.h"
 #include "run_model.h"
@@ -231,14 +232,14 @@ Result<int> chat(const RunOptions& options, const Terminal& terminal) {
   SLIP_TRY([[maybe_unused]] const ChatPrompt prompt, model.prompt(probe, options.thinking()));
   SLIP_TRY_STATUS(model.load(options.model, options.speculation, 0));
   const Styles styles(terminal.colors);
-  if (!options.quiet)
+  if (!options.quiet) {
     std::printf("%s%s%s%s · %s · context %s · /help shows what you can do%s\n", styles.bold.data(),
                 model.name().c_str(), styles.plain.data(), styles.dim.data(),
                 model.backend().description.c_str(), with_commas(model.engine().context()).c_str(),
                 styles.plain.data());
-  if (!options.quiet)
     for (const std::string& warning : model.source().warnings())
       std::printf("%snote: %s%s\n", styles.dim.data(), warning.c_str(), styles.plain.data());
+  }
   std::fflush(stdout);
   Chat(options, terminal, user_environment(), model).run();
   return 0;

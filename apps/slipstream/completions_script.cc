@@ -13,12 +13,6 @@ std::string second_word(const std::string& name) {
   return blank == std::string::npos ? "" : name.substr(blank + 1);
 }
 
-std::string joined(const std::vector<std::string>& words, const std::string& separator = " ") {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
-  return text;
-}
-
 // First words in order, each once, and the second words they have.
 std::vector<std::pair<std::string, std::vector<std::string>>> tree(
     const std::vector<VerbToComplete>& verbs) {
@@ -60,7 +54,7 @@ std::string bash_script(const std::vector<VerbToComplete>& verbs) {
       "  local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} flags=\"\"\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
       "    COMPREPLY=($(compgen -W \"" +
-      joined(first_words(verbs)) +
+      join(first_words(verbs), " ") +
       "\" -- \"$word\"))\n"
       "    return\n"
       "  fi\n"
@@ -69,12 +63,12 @@ std::string bash_script(const std::vector<VerbToComplete>& verbs) {
     if (!seconds.empty())
       out += "    " + first + ")\n      if [[ $COMP_CWORD -eq 2 && $word != -* ]]; then\n" +
              "        COMPREPLY=($(compgen " + (stands_alone(first, verbs) ? "-f " : "") + "-W \"" +
-             joined(seconds) + "\" -- \"$word\"))\n        return\n      fi\n" +
-             "      case ${COMP_WORDS[2]} in\n        " + joined(seconds, " | ") +
+             join(seconds, " ") + "\" -- \"$word\"))\n        return\n      fi\n" +
+             "      case ${COMP_WORDS[2]} in\n        " + join(seconds, " | ") +
              ") verb=\"$verb ${COMP_WORDS[2]}\" ;;\n      esac ;;\n";
   out += "  esac\n  case $verb in\n";
   for (const VerbToComplete& verb : verbs)
-    out += "    " + in_quotes(verb.name) + ") flags=\"" + joined(verb.flags) + "\" ;;\n";
+    out += "    " + in_quotes(verb.name) + ") flags=\"" + join(verb.flags, " ") + "\" ;;\n";
   out +=
       "  esac\n"
       "  case $word in\n"
@@ -94,7 +88,7 @@ std::string zsh_script(const std::vector<VerbToComplete>& verbs) {
       "  local verb=$words[2]\n"
       "  if (( CURRENT == 2 )); then\n"
       "    compadd -- " +
-      joined(first_words(verbs)) +
+      join(first_words(verbs), " ") +
       "\n    return\n"
       "  fi\n"
       "  case $verb in\n";
@@ -102,8 +96,8 @@ std::string zsh_script(const std::vector<VerbToComplete>& verbs) {
     if (!seconds.empty())
       out += "    " + first + ")\n      if (( CURRENT == 3 )) && [[ $words[3] != -* ]]; then\n" +
              (stands_alone(first, verbs) ? "        _files\n" : "") + "        compadd -- " +
-             joined(seconds) + "\n        return\n      fi\n      case $words[3] in\n        " +
-             joined(seconds, " | ") + ") verb=\"$verb $words[3]\" ;;\n      esac ;;\n";
+             join(seconds, " ") + "\n        return\n      fi\n      case $words[3] in\n        " +
+             join(seconds, " | ") + ") verb=\"$verb $words[3]\" ;;\n      esac ;;\n";
   out +=
       "  esac\n"
       "  if [[ $words[CURRENT] != -* ]]; then\n"
@@ -112,7 +106,7 @@ std::string zsh_script(const std::vector<VerbToComplete>& verbs) {
       "  fi\n"
       "  case $verb in\n";
   for (const VerbToComplete& verb : verbs)
-    out += "    " + in_quotes(verb.name) + ") compadd -- " + joined(verb.flags) + " ;;\n";
+    out += "    " + in_quotes(verb.name) + ") compadd -- " + join(verb.flags, " ") + " ;;\n";
   out +=
       "  esac\n"
       "}\n"
@@ -131,9 +125,9 @@ std::string fish_script(const std::vector<VerbToComplete>& verbs) {
     const bool alone = stands_alone(first, verbs);
     out += nothing + first + (alone ? " -d " + in_quotes(summaries[first]) : "") + "\n";
     if (seconds.empty()) continue;
-    others[first] = cat(seen, first, "; and not ", seen, joined(seconds));
+    others[first] = cat(seen, first, "; and not ", seen, join(seconds, " "));
     out += after + in_quotes(others[first]) + (alone ? " -a " : " -f -a ") +
-           in_quotes(joined(seconds)) + "\n";
+           in_quotes(join(seconds, " ")) + "\n";
   }
   for (const VerbToComplete& verb : verbs) {
     const std::string first = first_word(verb.name), second = second_word(verb.name);

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/ascii.h"
 #include "environment.h"
+#include "numbers.h"
 #include "pull_progress.h"
-#include "run_stats.h"
 
 namespace slip {
 namespace {
@@ -21,24 +22,11 @@ std::string word_of(TensorClass tensor_class) {
 }  // namespace
 
 ConvertDisplay::ConvertDisplay(bool quiet)
-    : quiet_(quiet),
-      one_line_(Terminal::detect(user_environment()).error),
-      columns_(terminal_size().columns),
+    : line_({.quiet = quiet,
+             .one_line = Terminal::detect(user_environment()).error,
+             .columns = terminal_size().columns}),
       interrupts_(InterruptScope::Again::ends_program) {
   InterruptScope::reset();
-}
-
-ConvertDisplay::~ConvertDisplay() { clear_line(); }
-
-void ConvertDisplay::clear_line() {
-  if (line_open_) std::fputs("\r\033[K", stderr);
-  line_open_ = false;
-}
-
-void ConvertDisplay::say(const std::string& text) {
-  if (quiet_) return;
-  clear_line();
-  std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 void ConvertDisplay::stage(std::string what, Unit unit) {
@@ -47,7 +35,7 @@ void ConvertDisplay::stage(std::string what, Unit unit) {
   unit_ = unit;
 }
 
-std::string ConvertDisplay::line(uint64_t done, uint64_t total) const {
+std::string ConvertDisplay::describe(uint64_t done, uint64_t total) const {
   if (unit_ == Unit::bytes) {
     DownloadProgress now;
     now.done = done;
@@ -61,43 +49,27 @@ std::string ConvertDisplay::line(uint64_t done, uint64_t total) const {
 }
 
 bool ConvertDisplay::progressed(uint64_t done, uint64_t total) {
-  meter_.add(clock_.seconds(), done);
-  const double interval = one_line_ ? kLineInterval : kReportInterval;
-  if (!quiet_ && done < total && clock_.seconds() - shown_at_ >= interval) {
-    shown_at_ = clock_.seconds();
-    std::string text = line(done, total);
-    if (one_line_) {
-      text.resize(std::min(text.size(), size_t(std::max(columns_ - 1, 10))));
-      std::fprintf(stderr, "\r\033[K%s", text.c_str());
-      std::fflush(stderr);
-      line_open_ = true;
-    } else {
-      say(text);
-    }
-  }
+  meter_.add(line_.seconds(), done);
+  if (done < total && line_.is_due()) line_.show(describe(done, total));
   return !InterruptScope::interrupted();
 }
 
 Result<int> convert_failure(Error failure) {
   if (!InterruptScope::interrupted()) return failure;
   std::fprintf(stderr, "%s\n", kInterrupted);
-  return 130;
+  return kInterruptedStatus;
 }
 
 std::string tensor_class_words() {
-  std::string words;
-  for (const TensorClass one : all_tensor_classes())
-    words += cat(words.empty() ? "" : " ", word_of(one));
-  return words;
+  std::vector<std::string> words;
+  for (const TensorClass one : all_tensor_classes()) words.push_back(word_of(one));
+  return join(words, " ");
 }
 
 Result<std::set<TensorClass>> parse_tensor_classes(const std::vector<std::string>& words) {
   std::set<TensorClass> classes;
   for (const std::string& list : words) {
-    for (size_t begin = 0; begin <= list.size();) {
-      const size_t comma = std::min(list.find(',', begin), list.size());
-      const std::string word = list.substr(begin, comma - begin);
-      begin = comma + 1;
+    for (const std::string_view word : split(list, ',')) {
       const std::optional<TensorClass> one = parse_tensor_class(word);
       if (!one)
         return error("there is no class \"", word, "\" of tensors; there are ",

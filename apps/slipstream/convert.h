@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 
-#include "base/clock.h"
 #include "checkpoint/tensor_class.h"
 #include "convert/hybrid.h"
 #include "pull_progress.h"
@@ -15,16 +14,13 @@
 
 namespace slip {
 
-// One line that changes on a terminal, a line now and then elsewhere; Ctrl-C stops what it shows.
+// How far a conversion is; Ctrl-C stops what it shows.
 class ConvertDisplay {
  public:
   explicit ConvertDisplay(bool quiet);
-  ~ConvertDisplay();
-  ConvertDisplay(const ConvertDisplay&) = delete;
-  ConvertDisplay& operator=(const ConvertDisplay&) = delete;
 
   // A note between the lines of progress.
-  void say(const std::string& text);
+  void say(const std::string& text) { line_.say(text); }
   // The beginning of the line: what is being done, and in what it is counted.
   enum class Unit { bytes, tokens };
   void stage(std::string what, Unit unit = Unit::bytes);
@@ -33,24 +29,20 @@ class ConvertDisplay {
     return [this](uint64_t done, uint64_t total) { return progressed(done, total); };
   }
 
-  double seconds() const { return clock_.seconds(); }
+  double seconds() const { return line_.seconds(); }
 
  private:
-  void clear_line();
-  std::string line(uint64_t done, uint64_t total) const;
+  std::string describe(uint64_t done, uint64_t total) const;
 
-  bool quiet_, one_line_;
-  int columns_;
+  ProgressLine line_;
   InterruptScope interrupts_;
   std::string stage_;
   Unit unit_ = Unit::bytes;
-  Stopwatch clock_;
   RateMeter meter_;
-  double shown_at_ = 0;
-  bool line_open_ = false;
 };
 
-// What a verb returns after a conversion: 130 for Ctrl-C, as a shell does, after saying so.
+// What a verb returns after a conversion that failed: kInterruptedStatus for Ctrl-C, after saying
+// so.
 Result<int> convert_failure(Error failure);
 
 // "shared_experts,mtp"

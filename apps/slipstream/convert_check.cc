@@ -7,7 +7,7 @@
 #include "convert/check_folder.h"
 #include "engine/memory_plan.h"
 #include "model_flags.h"
-#include "run_stats.h"
+#include "numbers.h"
 
 namespace slip {
 namespace {

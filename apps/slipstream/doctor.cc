@@ -8,8 +8,8 @@
 #include "machine.h"
 #include "model_flags.h"
 #include "models/model_source.h"
+#include "numbers.h"
 #include "roofs.h"
-#include "run_stats.h"
 #include "verb.h"
 
 namespace slip {
@@ -36,9 +36,7 @@ class Doctor : public Verb {
     look_at_files();
     look_at_folders();
     if (json_) {
-      JsonArray problems;
-      for (const std::string& problem : problems_) problems.emplace_back(problem);
-      report_["problems"] = std::move(problems);
+      report_["problems"] = JsonArray(problems_.begin(), problems_.end());
       std::printf("%s\n", dump_json(report_).c_str());
     } else if (problems_.empty()) {
       std::puts("\nNo problems found.");
@@ -56,10 +54,10 @@ class Doctor : public Verb {
     const MachineMemory memory = describe_memory();
     report_["machine"] = machine;
     JsonArray isas;
-    std::string isa_list;
+    std::vector<std::string> isa_names;
     for (const Isa isa : available_isas()) {
       isas.emplace_back(name_of(isa));
-      isa_list += (isa_list.empty() ? "" : ", ") + std::string(name_of(isa));
+      isa_names.emplace_back(name_of(isa));
     }
     report_["processor"] = JsonObject{{"sockets", processor.sockets},
                                       {"cores", processor.cores},
@@ -73,7 +71,7 @@ class Doctor : public Verb {
     row("processor", std::string(machine.at("cpu").get_string()));
     row("", cat(processor.cores, " cores, ", processor.threads, " threads; slipstream may use ",
                 processor.usable_threads));
-    row("instructions", cat(isa_list, " (the first is used)"));
+    row("instructions", cat(join(isa_names, ", "), " (the first is used)"));
     row("memory", cat(describe_bytes(memory.total), ", ", describe_bytes(memory.available),
                       " available, pages of ", memory.page_size / 1024, " KiB, huge pages ",
                       memory.huge_pages));
@@ -157,10 +155,8 @@ class Doctor : public Verb {
                                           {"folder", model.folder.string()},
                                           {"load_seconds", model.load_seconds},
                                           {"tokens_per_second", model.tokens_per_second}};
-    char loaded[64];
-    std::snprintf(loaded, sizeof(loaded), "loads in %.2f s, ", model.load_seconds);
-    row("minnow",
-        cat(loaded, describe_rate(model.tokens_per_second), " tok/s, ", model.folder.string()));
+    row("minnow", cat("loads in ", fixed(model.load_seconds, 2), " s, ",
+                      describe_rate(model.tokens_per_second), " tok/s, ", model.folder.string()));
   }
 
   // Of the model that was named: headers, and whether the files are as long as those say.
@@ -181,10 +177,9 @@ class Doctor : public Verb {
     JsonArray list;
     std::string name = "model caches";
     for (const CacheFolder& cache : look_at_caches(hugging_face_caches())) {
-      JsonArray models;
-      for (const std::string& model : cache.models) models.emplace_back(model);
-      list.push_back(JsonObject{
-          {"path", cache.path.string()}, {"exists", cache.exists}, {"models", std::move(models)}});
+      list.push_back(JsonObject{{"path", cache.path.string()},
+                                {"exists", cache.exists},
+                                {"models", JsonArray(cache.models.begin(), cache.models.end())}});
       row(name, cat(cache.path.string(),
                     !cache.exists ? " (not there)" : cat(", ", cache.models.size(), " models")));
       name.clear();

@@ -1,6 +1,5 @@
 #include "environment.h"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "base/ascii.h"
@@ -45,16 +44,11 @@ std::string hub_token() {
   return "";
 }
 
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    if (std::string part(trimmed(std::string_view(text).substr(begin, comma - begin)));
-        !part.empty())
-      parts.push_back(std::move(part));
-    begin = comma + 1;
-  }
-  return parts;
+std::vector<std::string> list_from(const std::string& text) {
+  std::vector<std::string> list;
+  for (const std::string_view part : split(text, ','))
+    if (!trimmed(part).empty()) list.emplace_back(trimmed(part));
+  return list;
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ HubSettings hub_settings() {
   hub.proxies.for_https = text_from_any({"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"});
   // Not HTTP_PROXY: in a CGI program that is a header of the request.
   hub.proxies.for_http = text_from_any({"http_proxy", "all_proxy", "ALL_PROXY"});
-  hub.proxies.except = split_at_commas(text_from_any({"no_proxy", "NO_PROXY"}));
+  hub.proxies.except = list_from(text_from_any({"no_proxy", "NO_PROXY"}));
   return hub;
 }
 

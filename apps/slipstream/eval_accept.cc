@@ -8,7 +8,7 @@
 #include "eval_drafts.h"
 #include "eval_windows.h"
 #include "model_flags.h"
-#include "run_stats.h"
+#include "numbers.h"
 #include "text/tokenizer.h"
 
 namespace slip {

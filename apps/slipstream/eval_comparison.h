@@ -9,6 +9,7 @@
 
 #include "engine/session.h"
 #include "eval_stats.h"
+#include "numbers.h"
 
 namespace slip {
 

@@ -7,7 +7,7 @@
 #include "eval.h"
 #include "eval_comparison.h"
 #include "eval_windows.h"
-#include "run_stats.h"
+#include "numbers.h"
 
 namespace slip {
 namespace {

@@ -29,12 +29,4 @@ double kl_divergence(const Distribution& reference, const Distribution& other) {
   return sum;
 }
 
-double quantile(std::vector<double> values, double share) {
-  check(!values.empty(), "quantile of nothing");
-  const double rank = std::ceil(share * double(values.size()));
-  const auto index = std::clamp<int64_t>(int64_t(rank) - 1, 0, int64_t(values.size()) - 1);
-  std::nth_element(values.begin(), values.begin() + index, values.end());
-  return values[size_t(index)];
-}
-
 }  // namespace slip

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace slip {
 
@@ -28,8 +27,5 @@ class Distribution {
 
 // KL(reference || other) in nats: what it costs to believe the other one.
 double kl_divergence(const Distribution& reference, const Distribution& other);
-
-// The least value that at least `share` of the values do not exceed. Needs one value.
-double quantile(std::vector<double> values, double share);
 
 }  // namespace slip

@@ -16,15 +16,19 @@ class Inspect : public Verb {
     flags_.option("-m,--model", &model_flag_, "MODEL", "The same as MODEL");
     flags_.option("--kv-cache", &kv_cache_, "RECIPE", kKvCacheHelp);
     flags_.flag("--json", &json_, "Print a JSON object");
-    std::string shapes;
-    for (const std::string& name : ModelSource::shape_names()) shapes += "\n  " + name;
     flags_.footer(
         "Reads the headers of the files only, so it is quick for any size. A shape is a published\n"
         "model's size without its files: inspect prints what its INT4 files and its context would\n"
-        "take. Shapes:" +
-        shapes);
+        "take. Shapes:\n  " +
+        join(ModelSource::shape_names(), "\n  "));
   }
   Flags& flags() override { return flags_; }
+
+  Status settle() override {
+    if (!model_.empty() && !model_flag_.empty())
+      return error("the model is given twice: \"", model_, "\" and --model \"", model_flag_, "\"");
+    return {};
+  }
 
   Result<int> run() override {
     InspectRequest request;

@@ -1,29 +1,20 @@
-#include <cstdio>
-
 #include "engine/memory_plan.h"
 #include "inspect_report.h"
-#include "run_stats.h"
+#include "numbers.h"
 
 namespace slip {
 namespace {
 
 // "122.1 B", "38.7 M"
 std::string describe_count(uint64_t count) {
-  char text[32];
-  if (count >= 1'000'000'000) {
-    std::snprintf(text, sizeof(text), "%.1f B", double(count) / 1e9);
-  } else {
-    std::snprintf(text, sizeof(text), "%.1f M", double(count) / 1e6);
-  }
-  return text;
+  const bool billions = count >= 1'000'000'000;
+  return cat(fixed(double(count) / (billions ? 1e9 : 1e6), 1), billions ? " B" : " M");
 }
 
 // Small tensors in kB, where describe_bytes() says 0.0 MB.
 std::string describe_size(uint64_t bytes) {
   if (bytes >= 1'000'000) return describe_bytes(bytes);
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f kB", double(bytes) / 1e3);
-  return text;
+  return cat(fixed(double(bytes) / 1e3, 1), " kB");
 }
 
 std::string right(const std::string& text, size_t width) {
@@ -121,7 +112,7 @@ std::string report_text(const InspectReport& report) {
 }
 
 JsonObject report_json(const InspectReport& report) {
-  JsonArray tensors, formats, needs, notes;
+  JsonArray tensors, formats, needs;
   for (const auto& [tensor_class, by_format] : report.stored)
     for (const auto& [format, sized] : by_format)
       tensors.push_back(JsonObject{{"class", name_of(tensor_class)},
@@ -138,7 +129,6 @@ JsonObject report_json(const InspectReport& report) {
                                {"state", report.state_bytes},
                                {"kv", need.kv},
                                {"total", need.total}});
-  for (const std::string& note : report.notes) notes.emplace_back(note);
   JsonObject object{{"model", report.name},
                     {"model_type", report.info.family},
                     {"parameters", report.parameters},
@@ -164,7 +154,7 @@ JsonObject report_json(const InspectReport& report) {
                     {"active_bytes_per_token", report.active_bytes_per_token},
                     {"kv_type", name_of(report.kv)},
                     {"memory", std::move(needs)},
-                    {"notes", std::move(notes)}};
+                    {"notes", JsonArray(report.notes.begin(), report.notes.end())}};
   if (!report.folder.empty()) object["folder"] = report.folder;
   return object;
 }

@@ -136,7 +136,7 @@ Result<InspectReport> inspect_model(const InspectRequest& request, const Ops& op
   for (const int64_t context : kContexts) {
     if (context > plan.info.max_context) continue;
     ContextNeed need{.context = context};
-    need.kv = uint64_t((context + kPageLen - 1) / kPageLen) * cost.bytes_per_page;
+    need.kv = uint64_t(pages_for(context)) * cost.bytes_per_page;
     need.total = report.weight_bytes + report.activation_bytes + report.state_bytes + need.kv;
     report.needs.push_back(need);
   }

@@ -5,6 +5,7 @@
 #include "kernels/cpu/cpu_ops.h"
 #include "ladder_decode.h"
 #include "loading_bar.h"
+#include "numbers.h"
 #include "run_stats.h"
 
 namespace slip {

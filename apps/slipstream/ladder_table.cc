@@ -1,16 +1,15 @@
 #include "ladder_table.h"
 
 #include "numbers.h"
-#include "run_stats.h"
 
 namespace slip {
 namespace {
 
 // In percent, place by place.
 std::string describe_acceptance(const std::vector<double>& shares) {
-  std::string text;
-  for (const double share : shares) text += (text.empty() ? "" : " ") + fixed(100 * share, 0);
-  return text;
+  std::vector<std::string> percents;
+  for (const double share : shares) percents.push_back(fixed(100 * share, 0));
+  return join(percents, " ");
 }
 
 TableLine line_of(const RungResult& rung, bool simulated) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 namespace slip {
 namespace {
@@ -15,10 +16,9 @@ const std::array kMachines = {
 }  // namespace
 
 std::string projected_machine_names() {
-  std::string names;
-  for (const ProjectedMachine& machine : kMachines)
-    names += (names.empty() ? "" : ", ") + machine.name;
-  return names;
+  std::vector<std::string> names;
+  for (const ProjectedMachine& machine : kMachines) names.push_back(machine.name);
+  return join(names, ", ");
 }
 
 Result<std::optional<ProjectedMachine>> find_projected_machine(const std::string& name) {

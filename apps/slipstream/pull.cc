@@ -73,10 +73,9 @@ class Pull : public Verb {
 
  private:
   Result<int> pull_and_show(const PullRequest& request) {
-    constexpr int kInterrupted = 130;  // as a shell reports Ctrl-C
     const Terminal terminal = Terminal::detect(user_environment());
     const PullDisplay::Style style{
-        .quiet = quiet_, .one_line = terminal.error, .columns = terminal_size().columns};
+        .line = {.quiet = quiet_, .one_line = terminal.error, .columns = terminal_size().columns}};
     ignore_broken_pipes();
     const InterruptScope interrupts(InterruptScope::Again::ends_program);
     const ModelFlags usual;
@@ -85,7 +84,7 @@ class Pull : public Verb {
     Result<PullResult> result = pull(request, *display, InterruptScope::flag());
     display->finished(result.ok() ? result.value() : PullResult{PullResult::End::declined, {}, {}});
     if (!result.ok()) return std::move(result).failure();
-    if (result.value().end == PullResult::End::interrupted) return kInterrupted;
+    if (result.value().end == PullResult::End::interrupted) return kInterruptedStatus;
     if (result.value().end == PullResult::End::complete)
       std::printf("%s\n", result.value().folder.c_str());
     return 0;

@@ -45,7 +45,8 @@ Status fetch_model(ModelFlags& flags) {
   SLIP_TRY(request.hub_folder, hub_folder());
   const Terminal terminal = Terminal::detect(user_environment());
   const PullDisplay::Style style{
-      .one_line = terminal.error, .columns = terminal_size().columns, .only_what_runs = !asked_for};
+      .line = {.one_line = terminal.error, .columns = terminal_size().columns},
+      .only_what_runs = !asked_for};
   std::fprintf(stderr, "%s is not on this machine; looking for it at %s\n", flags.model.c_str(),
                request.hub.endpoint.c_str());
   ignore_broken_pipes();

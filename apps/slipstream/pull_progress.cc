@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iomanip>
 
 #include "engine/memory_plan.h"
+#include "numbers.h"
 #include "pull_check.h"
 
 namespace slip {
@@ -13,11 +15,7 @@ namespace {
 constexpr double kRateWindow = 5;
 constexpr double kTick = 0.1;  // the first word of progress comes this long after the beginning
 
-std::string formatted(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof(text), format, value);
-  return text;
-}
+std::string megabytes_per_second(double rate) { return fixed(rate / 1e6, 0) + " MB/s"; }
 
 }  // namespace
 
@@ -55,94 +53,74 @@ std::string PullDisplay::line(const DownloadProgress& now, double rate) {
   const double share = now.total ? double(now.done) / double(now.total) : 1;
   std::string bar(size_t(share * kWidth), '#');
   bar.resize(kWidth, '.');
-  std::string text = cat("[", bar, "] ", formatted("%3.0f", std::floor(100 * share)), " %  ",
+  std::string text = cat("[", bar, "] ", std::setw(3), int(100 * share), " %  ",
                          describe_bytes(now.done), " of ", describe_bytes(now.total));
   if (now.done == now.total) return text + "  checking";
-  text += cat("  ", formatted("%.0f MB/s", rate / 1e6));
+  text += "  " + megabytes_per_second(rate);
   if (rate > 0) text += cat("  ", describe_seconds(double(now.total - now.done) / rate), " left");
   return text;
 }
 
-void PullDisplay::clear_line() {
-  if (line_open_) std::fputs("\r\033[K", stderr);
-  line_open_ = false;
-}
-
-void PullDisplay::say(const std::string& text) {
-  if (style_.quiet) return;
-  clear_line();
-  std::fprintf(stderr, "%s\n", text.c_str());
-}
-
 void PullDisplay::waiting_for_another() {
-  say(cat("another process is pulling ", name_, "; waiting for it"));
+  line_.say(cat("another process is pulling ", name_, "; waiting for it"));
 }
 
 void PullDisplay::damaged(const std::string& path) {
-  say(cat(path, " is damaged and is fetched again"));
+  line_.say(cat(path, " is damaged and is fetched again"));
 }
 
 bool PullDisplay::planned(const PullPlan& plan) {
   first_bytes_ = last_bytes_ = plan.bytes_resumed;
   if (plan.bytes_to_fetch == 0) return true;
-  say(cat(name_, " at ", plan.commit.substr(0, 12), ": ", describe_bytes(plan.bytes_to_fetch),
-          " to fetch",
-          plan.bytes_resumed > 0
-              ? cat(", ", describe_bytes(plan.bytes_resumed), " of it came earlier")
-              : "",
-          " (", plan.files, plan.files == 1 ? " file, " : " files, ", describe_bytes(plan.bytes),
-          " in all)"));
+  line_.say(cat(name_, " at ", plan.commit.substr(0, 12), ": ", describe_bytes(plan.bytes_to_fetch),
+                " to fetch",
+                plan.bytes_resumed > 0
+                    ? cat(", ", describe_bytes(plan.bytes_resumed), " of it came earlier")
+                    : "",
+                " (", plan.files, plan.files == 1 ? " file, " : " files, ",
+                describe_bytes(plan.bytes), " in all)"));
   return true;
 }
 
 Status PullDisplay::configured(const std::string& config, uint64_t weight_bytes) {
   const Status runs = check_before_download(config, weight_bytes, flags_);
   if (runs.ok()) return {};
-  if (style_.only_what_runs)
+  if (only_what_runs_)
     return error(name_, " would not run here, so it is not downloaded: ", runs.failure().message,
                  "; slipstream pull ", name_, " fetches it anyway");
-  say(cat("note: this would not run here: ", runs.failure().message));
+  line_.say(cat("note: this would not run here: ", runs.failure().message));
   return {};
 }
 
-bool PullDisplay::is_due(const DownloadProgress& now) {
-  const double interval = style_.one_line ? kLineInterval : kReportInterval;
-  if (clock_.seconds() - shown_at_ < interval || now.total == 0) return false;
-  shown_at_ = clock_.seconds();
-  return true;
-}
-
 void PullDisplay::progressed(const DownloadProgress& now) {
-  if (!began_at_) began_at_ = shown_at_ = clock_.seconds() - kTick;
+  if (!began_at_) began_at_ = line_.seconds() - kTick;
   last_bytes_ = now.done;
-  meter_.add(clock_.seconds(), now.done);
-  if (style_.quiet || !is_due(now)) return;
+  meter_.add(line_.seconds(), now.done);
+  if (now.total == 0 || !line_.is_due()) return;
   std::string text = line(now, meter_.rate());
-  if (!style_.one_line) {
+  if (!line_.changes()) {
     if (now.troubles > troubles_shown_) text += cat("  (tried again: ", now.trouble, ")");
     troubles_shown_ = now.troubles;
-    return say(text);
+  } else if (now.troubles > 0 && meter_.rate() == 0) {
+    text = cat("trying again: ", now.trouble);
   }
-  if (now.troubles > 0 && meter_.rate() == 0) text = cat("trying again: ", now.trouble);
-  text.resize(std::min(text.size(), size_t(std::max(style_.columns - 1, 10))));
-  std::fprintf(stderr, "\r\033[K%s", text.c_str());
-  std::fflush(stderr);
-  line_open_ = true;
+  line_.show(text);
 }
 
 void PullDisplay::finished(const PullResult& result) {
-  clear_line();
+  line_.clear();
   switch (result.end) {
     case PullResult::End::complete: {
-      if (result.plan.bytes_to_fetch == 0) return say(cat(name_, " is complete and up to date"));
-      const double seconds = std::max(clock_.seconds() - began_at_.value_or(0), 1e-3);
+      if (result.plan.bytes_to_fetch == 0)
+        return line_.say(cat(name_, " is complete and up to date"));
+      const double seconds = std::max(line_.seconds() - began_at_.value_or(0), 1e-3);
       const uint64_t bytes = last_bytes_ - std::min(first_bytes_, last_bytes_);
-      return say(cat(name_, ": ", describe_bytes(bytes), " in ", describe_seconds(seconds), " (",
-                     formatted("%.0f MB/s", double(bytes) / 1e6 / seconds),
-                     "), all checksums are right"));
+      return line_.say(cat(name_, ": ", describe_bytes(bytes), " in ", describe_seconds(seconds),
+                           " (", megabytes_per_second(double(bytes) / seconds),
+                           "), all checksums are right"));
     }
     case PullResult::End::interrupted:
-      return say("interrupted; what has come is kept: run it again to go on");
+      return line_.say("interrupted; what has come is kept: run it again to go on");
     case PullResult::End::declined: return;
   }
 }

@@ -1,20 +1,15 @@
-// How a download looks: one line that changes on a terminal, a line now and then elsewhere. All of
-// it on standard error.
+// How a download looks.
 #pragma once
 
 #include <deque>
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
 #include "hub/pull.h"
 #include "model_flags.h"
+#include "progress_line.h"
 
 namespace slip {
-
-// How often progress is shown.
-inline constexpr double kLineInterval = 0.2;   // seconds, on a terminal
-inline constexpr double kReportInterval = 10;  // elsewhere
 
 // "2 h 05 min", "1 min 17 s", "9 s"
 std::string describe_seconds(double seconds);
@@ -36,15 +31,16 @@ class RateMeter {
 class PullDisplay : public PullListener {
  public:
   struct Style {
-    bool quiet = false;
-    bool one_line = false;  // a terminal that can overwrite a line
-    int columns = 80;
+    ProgressLine::Style line{};
     // A model that could not run here is not fetched, instead of noted.
     bool only_what_runs = false;
   };
   // `flags`: what it would run with. They must outlive this.
   PullDisplay(std::string name, const ModelFlags& flags, const Style& style)
-      : name_(std::move(name)), flags_(flags), style_(style) {}
+      : name_(std::move(name)),
+        flags_(flags),
+        only_what_runs_(style.only_what_runs),
+        line_(style.line) {}
 
   void waiting_for_another() override;
   void damaged(const std::string& path) override;
@@ -59,19 +55,13 @@ class PullDisplay : public PullListener {
   static std::string line(const DownloadProgress& now, double rate);
 
  private:
-  void say(const std::string& text);
-  void clear_line();
-  bool is_due(const DownloadProgress& now);
-
   std::string name_;
   const ModelFlags& flags_;
-  Style style_;
-  Stopwatch clock_;
+  bool only_what_runs_;
+  ProgressLine line_;
   RateMeter meter_;
-  double shown_at_ = 0;
   std::optional<double> began_at_;
   uint64_t first_bytes_ = 0, last_bytes_ = 0, troubles_shown_ = 0;
-  bool line_open_ = false;
 };
 
 }  // namespace slip

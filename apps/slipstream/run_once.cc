@@ -13,8 +13,6 @@
 namespace slip {
 namespace {
 
-constexpr int kInterruptedStatus = 130;  // as shells report it: 128 + SIGINT
-
 // Room for an answer of unknown length behind a prompt that does not fit the usual context.
 constexpr int64_t kAnswerRoom = 2048;
 

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "numbers.h"
+
 namespace slip {
 namespace {
 
@@ -14,22 +16,6 @@ std::string format(const char* pattern, Values... values) {
 }
 
 }  // namespace
-
-std::string with_commas(int64_t number) {
-  const std::string digits = std::to_string(number);
-  std::string text;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    const bool border = i > 0 && digits[i - 1] != '-' && (digits.size() - i) % 3 == 0;
-    if (border) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
-std::string describe_rate(double rate) {
-  if (rate >= 100) return with_commas(std::llround(rate));
-  return format(rate >= 10 ? "%.1f" : "%.2f", rate);
-}
 
 DecodeTraffic decode_traffic(Engine& engine, const GenerateResult& result) {
   DecodeTraffic traffic;

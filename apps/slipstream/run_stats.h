@@ -28,10 +28,4 @@ JsonArray acceptance_list(const DraftCounts& drafts);
 JsonObject stats_json(const GenerateResult& result, const DecodeTraffic& traffic,
                       double load_seconds);
 
-// 1234567 -> "1,234,567"
-std::string with_commas(int64_t number);
-
-// A rate with three digits or more: "0.52", "12.3", "1,234".
-std::string describe_rate(double rate);
-
 }  // namespace slip

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "engine/memory_plan.h"
 #include "environment.h"
+#include "numbers.h"
 #include "run_model.h"
 #include "serve_log.h"
 #include "serve_signals.h"
@@ -39,9 +40,11 @@ constexpr double kLoadNoteSeconds = 5;
 constexpr double kGoodbyeSeconds = 2;
 
 std::string what_fits(const TalkingModel& model, const MemoryPlan& plan) {
-  return cat(model.backend().description, ": up to ", plan.sequences, " answers at once, up to ",
-             plan.context, " positions each, ", plan.pages * kPageLen, " in all\n",
-             plan.describe());
+  const std::string answers =
+      plan.sequences == 1 ? cat("one answer at a time, up to ", plan.context, " positions\n")
+                          : cat("up to ", plan.sequences, " answers at once, up to ", plan.context,
+                                " positions each, ", plan.pages * kPageLen, " in all\n");
+  return cat(model.backend().description, ": ", answers, plan.describe());
 }
 
 class Serving {
@@ -189,11 +192,9 @@ class Serving {
 
   void announce(double seconds) const {
     const MemoryPlan& plan = model_.engine().memory();
-    char time[32];
-    std::snprintf(time, sizeof(time), "%.1f", seconds);
     log_.note("ready",
-              cat(model_.name(), " is ready after ", time, " s on ", what_fits(model_, plan),
-                  "chat page and API: ", url()),
+              cat(model_.name(), " is ready after ", fixed(seconds, 1), " s on ",
+                  what_fits(model_, plan), "chat page and API: ", url()),
               {{"seconds", seconds},
                {"users", plan.sequences},
                {"context", plan.context},

@@ -56,6 +56,9 @@ class TerminalMode {
   void suspend();
 };
 
+// What a program that Ctrl-C ended returns, as shells report it: 128 + SIGINT.
+inline constexpr int kInterruptedStatus = 130;
+
 // While it lives, Ctrl-C raises a flag instead of ending the program.
 class InterruptScope {
  public:

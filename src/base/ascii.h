@@ -5,8 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace slip {
+
+// split("a,b,,c", ','): "a", "b", "", "c".
+std::vector<std::string_view> split(std::string_view text, char separator);
 
 // Without blanks and line ends around it.
 std::string_view trimmed(std::string_view text);

@@ -41,7 +41,7 @@ void compare_with_config(const Checkpoint& checkpoint, const JsonObject& config,
   if ((name == "auto-round" || name == "gptq") && !int4)
     report.problems.push_back(cat("config.json says quant_method ", name,
                                   ", the files hold no packed matrix (.qweight)"));
-  if (!says && (int4 || fp8))
+  if (!(quantization && quantization->is_object()) && (int4 || fp8))
     report.notes.push_back(cat("config.json has no quantization_config although the files hold ",
                                int4 ? "INT4" : "FP8", " matrices; other programs need it"));
 }

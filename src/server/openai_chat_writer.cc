@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json_dump.h"
 #include "server/api_collected.h"
 #include "server/openai_stream.h"
 
@@ -31,17 +32,17 @@ class CallDeltas {
       out += ',';
       if (!delta.id.empty()) {
         out += R"("id":)";
-        append_quoted(out, delta.id);
+        append_json_quoted(out, delta.id);
         out += R"(,"type":"function",)";
       }
       out += R"("function":{)";
       if (!delta.id.empty()) {
         out += R"("name":)";
-        append_quoted(out, delta.name);
+        append_json_quoted(out, delta.name);
         out += ',';
       }
       out += R"("arguments":)";
-      append_quoted(out, delta.arguments);
+      append_json_quoted(out, delta.arguments);
       out += "}}";
     }
     out += ']';
@@ -62,10 +63,10 @@ class ChatStream final : public OpenAiStream {
         setup_(std::move(setup)),
         choices_(size_t(setup_.options.choices), Choice(setup_.reasoning_field)) {
     head_ = R"(data: {"id":)";
-    append_quoted(head_, setup_.identity.id);
+    append_json_quoted(head_, setup_.identity.id);
     head_ += R"(,"object":"chat.completion.chunk","created":)" +
              std::to_string(setup_.identity.created) + R"(,"model":)";
-    append_quoted(head_, setup_.identity.model);
+    append_json_quoted(head_, setup_.identity.model);
     head_ += R"(,"choices":[)";
   }
 
@@ -146,7 +147,7 @@ class ChatStream final : public OpenAiStream {
     if (finish.empty())
       out += "null";
     else
-      append_quoted(out, finish);
+      append_json_quoted(out, finish);
     out += "}]";
   }
 
@@ -236,17 +237,17 @@ std::string choice_json(int index, const CollectedAnswer& answer, const ChatWrit
     out += R"(,"token_ids":)" + dump_json(ids);
   }
   out += R"(,"finish_reason":)";
-  append_quoted(out, openai_finish_reason(answer.summary, !answer.calls.empty()));
+  append_json_quoted(out, openai_finish_reason(answer.summary, !answer.calls.empty()));
   return out + '}';
 }
 
 std::string chat_body(const ChatWriterSetup& setup, const std::vector<CollectedAnswer>& answers,
                       const AnswerUsage& usage) {
   std::string out = R"({"id":)";
-  append_quoted(out, setup.identity.id);
+  append_json_quoted(out, setup.identity.id);
   out += R"(,"object":"chat.completion","created":)" + std::to_string(setup.identity.created) +
          R"(,"model":)";
-  append_quoted(out, setup.identity.model);
+  append_json_quoted(out, setup.identity.model);
   out += R"(,"choices":[)";
   for (size_t i = 0; i < answers.size(); ++i) {
     if (i > 0) out += ',';

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/json_dump.h"
 #include "server/api_collected.h"
 
 namespace slip {
@@ -169,7 +170,7 @@ class ResponsesStream final : public AnswerWriter {
   // "item_id": .., "output_index": .., and for parts of an item "content_index": 0.
   std::string place() const {
     std::string out = R"("item_id":)";
-    append_quoted(out, item_.id);
+    append_json_quoted(out, item_.id);
     out += R"(,"output_index":)" + std::to_string(output_.size());
     if (item_.kind != Item::Kind::call) out += R"(,"content_index":0)";
     return out;
@@ -194,7 +195,7 @@ class ResponsesStream final : public AnswerWriter {
   void add_text(std::string_view event, const std::string& text) {
     item_.text += text;
     std::string members = place() + R"(,"delta":)";
-    append_quoted(members, text);
+    append_json_quoted(members, text);
     if (item_.kind == Item::Kind::message) members += R"(,"logprobs":[])";
     add_event(event, members);
   }
@@ -204,13 +205,13 @@ class ResponsesStream final : public AnswerWriter {
     std::string members = place();
     if (item_.kind == Item::Kind::call) {
       members += R"(,"name":)";
-      append_quoted(members, item_.name);
+      append_json_quoted(members, item_.name);
       members += R"(,"arguments":)";
-      append_quoted(members, item_.text);
+      append_json_quoted(members, item_.text);
       add_event("response.function_call_arguments.done", members);
     } else {
       members += R"(,"text":)";
-      append_quoted(members, item_.text);
+      append_json_quoted(members, item_.text);
       if (item_.kind == Item::Kind::message) members += R"(,"logprobs":[])";
       add_event(item_.kind == Item::Kind::message ? "response.output_text.done"
                                                   : "response.reasoning_text.done",

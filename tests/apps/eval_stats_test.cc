@@ -6,6 +6,7 @@
 
 #include "eval.h"
 #include "eval_windows.h"
+#include "numbers.h"
 
 namespace slip {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "completions_script.h"
 #include "inspect_report.h"
+#include "numbers.h"
 #include "run_model.h"
 #include "run_options.h"
 #include "run_printer.h"

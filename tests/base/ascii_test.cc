@@ -5,6 +5,13 @@
 namespace slip {
 namespace {
 
+TEST(Ascii, SplitsAtEverySeparator) {
+  using Parts = std::vector<std::string_view>;
+  EXPECT_EQ(split("a,bc,,d", ','), (Parts{"a", "bc", "", "d"}));
+  EXPECT_EQ(split(",a,", ','), (Parts{"", "a", ""}));
+  EXPECT_EQ(split("", ','), (Parts{""}));
+}
+
 TEST(Ascii, TrimsBlanksAndLineEnds) {
   EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
   EXPECT_EQ(trimmed("a"), "a");

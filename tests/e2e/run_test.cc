@@ -34,6 +34,24 @@ TEST(Run, OneAnswerWithoutThoughtsOnAPipe) {
   EXPECT_EQ(done.err, "");
 }
 
+TEST(Run, SaysWhichKeysOfTheConfigNobodyKnows) {
+  const TemporaryFolder folder;
+  link_minnow(folder, [](const std::string& name) { return name != "config.json"; });
+  JsonObject config =
+      parse_json(read_text_file(kMinnow + "/config.json").value(), "test").value().as_object();
+  config["text_config"].as_object()["attention_sinks"] = 4;
+  folder.write("config.json", dump_json(config));
+  const std::string model = folder.path().string();
+  const Finished done = run({"run", model, "What is the capital of France?", "--greedy"});
+  EXPECT_EQ(done.status, 0);
+  EXPECT_EQ(done.out, "Paris\n");
+  EXPECT_EQ(done.err,
+            "note: config.json has keys that this program does not know: "
+            "text_config.attention_sinks; they are ignored\n");
+  EXPECT_THAT(run({"inspect", model}).out, HasSubstr("text_config.attention_sinks"));
+  EXPECT_THAT(run({"run", model, "Hi", "-n", "1", "--quiet"}).err, "");
+}
+
 TEST(Run, ShowsThoughtsAndStatisticsWhenAsked) {
   const Finished done =
       run({"run", "What is the capital of France?", "--greedy", "--show-thinking", "--stats"});

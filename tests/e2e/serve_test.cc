@@ -172,9 +172,11 @@ TEST(Serve, DryRunSaysWhatFits) {
   EXPECT_EQ(done.status, 0);
   EXPECT_THAT(done.out, HasSubstr("up to 3 answers at once, up to 2048 positions each"));
   EXPECT_THAT(done.out, HasSubstr("weights"));
-  // What an agent sends first is longer than an equal share.
+  // What an agent sends first is longer than an equal share; one alone may use all that there is.
   EXPECT_THAT(run({"serve", "--dry-run", "--max-users", "4"}).out,
-              HasSubstr("up to 4 answers at once, up to 32768 positions each, 32768 in all"));
+              HasSubstr("up to 4 answers at once, up to 32768 positions each, 131072 in all"));
+  EXPECT_THAT(run({"serve", "--dry-run", "--max-users", "1"}).out,
+              HasSubstr("one answer at a time, up to 32768 positions\n"));
 }
 
 TEST(Serve, UsesNoProcessorWhenIdle) {

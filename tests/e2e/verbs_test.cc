@@ -26,6 +26,12 @@ TEST(Inspect, DescribesMinnow) {
   EXPECT_NEAR(double(object.at("stored_bytes").to_number<int64_t>()), 37.8e6, 0.2e6);
 }
 
+TEST(Inspect, TakesOneModel) {
+  const Finished twice = run({"inspect", "minnow", "-m", "other"});
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_THAT(twice.err, HasSubstr("given twice"));
+}
+
 TEST(Inspect, KnowsPublishedShapes) {
   const JsonObject object = run({"inspect", "qwen3.5-122b-a10b", "--json"}).json();
   EXPECT_NEAR(object.at("parameters").to_number<double>(), 122e9, 1e9);
