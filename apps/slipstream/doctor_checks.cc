@@ -8,9 +8,10 @@
 #include <fstream>
 #include <memory>
 #include <set>
-#include <system_error>
 
 #include "base/clock.h"
+#include "base/file_descriptor.h"
+#include "base/files.h"
 #include "base/threads.h"
 #include "engine/memory_plan.h"
 #include "model_flags.h"
@@ -30,21 +31,6 @@ std::string first_line(const fs::path& path) {
   std::getline(file, line);
   return line;
 }
-
-class OpenFile {
- public:
-  OpenFile(const fs::path& path, int flags) : descriptor_(::open(path.c_str(), flags)) {}
-  ~OpenFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  bool ok() const { return descriptor_ >= 0; }
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 fs::path largest_weights(const fs::path& folder) {
   fs::path largest;
@@ -119,15 +105,15 @@ Result<DiskSpeed> measure_disk(const fs::path& folder, double seconds) {
     return count >= 0 && speed.bytes > 0;
   };
   speed.how = "direct";
-  if (const OpenFile direct(speed.file, O_RDONLY | O_DIRECT | O_CLOEXEC);
-      direct.ok() && read_all(direct.descriptor()))
+  if (const FileDescriptor direct(::open(speed.file.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+      direct.is_open() && read_all(direct.get()))
     return speed;
   // Not every file system reads around the page cache; then empty the cache of this file first.
   speed.how = "through the page cache, emptied before";
-  const OpenFile buffered(speed.file, O_RDONLY | O_CLOEXEC);
-  if (!buffered.ok()) return system_error(speed.file, "open");
-  ::posix_fadvise(buffered.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
-  if (!read_all(buffered.descriptor())) return system_error(speed.file, "read");
+  const FileDescriptor buffered(::open(speed.file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!buffered.is_open()) return system_error(speed.file, "open");
+  ::posix_fadvise(buffered.get(), 0, 0, POSIX_FADV_DONTNEED);
+  if (!read_all(buffered.get())) return system_error(speed.file, "read");
   return speed;
 }
 

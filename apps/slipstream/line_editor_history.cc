@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/file_descriptor.h"
 #include "base/files.h"
 
 namespace slip {
@@ -44,12 +45,11 @@ void append_line(const std::filesystem::path& file, const std::string& line) {
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
   // One write, so that lines of two chats do not mix; for the owner's eyes only.
-  const int descriptor =
-      ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kOwnerOnly);
-  if (descriptor < 0) return;
+  const FileDescriptor opened(
+      ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kOwnerOnly));
+  if (!opened.is_open()) return;
   const std::string bytes = line + "\n";
-  [[maybe_unused]] const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-  ::close(descriptor);
+  [[maybe_unused]] const ssize_t written = ::write(opened.get(), bytes.data(), bytes.size());
 }
 
 }  // namespace

@@ -13,7 +13,6 @@ class EditedText {
 
   // The cursor goes to the end.
   void set(std::string text);
-  void clear() { set(""); }
 
   void insert(std::string_view text);
   void erase_left();

@@ -25,7 +25,7 @@ struct TerminalSize {
 };
 TerminalSize terminal_size();
 
-// Two-step styles; empty when colours are not wanted.
+// Escape sequences; empty when colours are not wanted.
 struct Styles {
   explicit Styles(bool colors)
       : dim(colors ? "\033[2m" : ""),

@@ -11,24 +11,11 @@
 #include <new>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "base/new_file.h"
 
 namespace slip {
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // Opens a regular file and tells its size; directories, pipes and devices are refused.
 Result<uint64_t> regular_file_size(int fd, const std::filesystem::path& path) {
@@ -49,7 +36,7 @@ Error system_error(const std::filesystem::path& path, const char* doing,
 
 Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t limit) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return system_error(path, "open");
+  if (!file.is_open()) return system_error(path, "open");
   SLIP_TRY(const uint64_t size, regular_file_size(file.get(), path));
   if (size > limit)
     return error(path.string(), ": has ", size, " bytes, more than the ", limit, " expected here");

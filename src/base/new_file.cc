@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <utility>
 
 #include "base/files.h"
 
@@ -25,30 +24,20 @@ Result<NewFile> NewFile::create(const std::filesystem::path& path, mode_t mode,
     temporary = path;
     temporary += cat(".tmp", ::getpid());
   }
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-  if (file < 0) return unchanged(system_error(path, "create"));
-  return NewFile(path, std::move(temporary), file);
+  FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  if (!file.is_open()) return unchanged(system_error(path, "create"));
+  return NewFile(path, std::move(temporary), std::move(file));
 }
 
-NewFile::NewFile(std::filesystem::path path, std::filesystem::path temporary, int file)
-    : path_(std::move(path)), temporary_(std::move(temporary)), file_(file) {}
-
-NewFile::NewFile(NewFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      temporary_(std::move(other.temporary_)),
-      file_(std::exchange(other.file_, -1)) {}
-
 NewFile::~NewFile() {
-  if (file_ < 0) return;
-  ::close(file_);
-  ::unlink(temporary_.c_str());
+  if (file_.is_open()) ::unlink(temporary_.c_str());
 }
 
 Error NewFile::failure(const char* doing) const { return unchanged(system_error(path_, doing)); }
 
 Status NewFile::write(uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = ::pwrite(file_, bytes.data(), bytes.size(), off_t(offset));
+    const ssize_t count = ::pwrite(file_.get(), bytes.data(), bytes.size(), off_t(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return failure("write");
     bytes = bytes.subspan(size_t(count));
@@ -58,9 +47,9 @@ Status NewFile::write(uint64_t offset, std::span<const std::byte> bytes) {
 }
 
 Status NewFile::finish() {
-  if (::fsync(file_) != 0) return failure("write");
+  if (::fsync(file_.get()) != 0) return failure("write");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failure("replace");
-  ::close(std::exchange(file_, -1));
+  file_.close();
   return {};
 }
 

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <utility>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 
 namespace slip {
@@ -19,7 +21,7 @@ class NewFile {
   static Result<NewFile> create(const std::filesystem::path& path, mode_t mode = 0644,
                                 std::filesystem::path temporary = {});
 
-  NewFile(NewFile&& other) noexcept;
+  NewFile(NewFile&&) noexcept = default;
   NewFile& operator=(NewFile&&) = delete;
   ~NewFile();  // what was not finished is removed
 
@@ -31,11 +33,12 @@ class NewFile {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  NewFile(std::filesystem::path path, std::filesystem::path temporary, int file);
+  NewFile(std::filesystem::path path, std::filesystem::path temporary, FileDescriptor file)
+      : path_(std::move(path)), temporary_(std::move(temporary)), file_(std::move(file)) {}
   Error failure(const char* doing) const;
 
   std::filesystem::path path_, temporary_;
-  int file_;  // -1: finished, or moved away
+  FileDescriptor file_;  // open until it is finished
 };
 
 }  // namespace slip
