@@ -2,7 +2,8 @@
 //
 // Each rank has a line of its own. Merging sweeps a text from the left, so pairs mostly come to
 // their line from the left too, and taking one costs the same however many wait. A heap of all
-// pairs walks through memory for each: a megabyte of one character took four times as long.
+// pairs walks through memory for each: a megabyte of one character took two to four
+// times as long.
 #pragma once
 
 #include <cstddef>
