@@ -31,6 +31,8 @@ inline __m256i broadcast_pair(const int8_t* p) {
   std::memcpy(&pair, p, 4);
   return _mm256_set1_epi32(pair);
 }
+// Left alone, g++ 12 takes all products first and adds them up later, from memory.
+inline void now(__m256i& sum) { asm("" : "+x"(sum)); }
 inline __m256i load32(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 
 // Integral values of at most 16 bits, as the dot products want them.
@@ -56,28 +58,29 @@ inline void int4_dot_words(const uint8_t* codes, int64_t chunks, const int8_t* c
   const __m256i nibble = _mm256_set1_epi16(15);
   __m256i total[T][2];
   for (int t = 0; t < T; ++t) total[t][0] = total[t][1] = _mm256_set1_epi32(offsets[t]);
-  for (int64_t c = 0; c < chunks; c += 2) {
-    __m256i w[8][2];  // unpacked once for all rows
-#pragma GCC unroll 2
-    for (int j = 0; j < 2; ++j) {
-      for (int half = 0; half < 2; ++half) {
-        const __m256i packed = load32(codes + (c + j) * 64 + half * 32);
-        w[4 * j][half] = _mm256_and_si256(packed, nibble);
-        w[4 * j + 1][half] = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
-        w[4 * j + 2][half] = _mm256_and_si256(_mm256_srli_epi16(packed, 8), nibble);
-        w[4 * j + 3][half] = _mm256_srli_epi16(packed, 12);
-      }
+#pragma GCC unroll 1
+  for (int64_t c = 0; c < chunks; ++c) {
+    __m256i w[4][2];  // unpacked once for all rows
+    for (int half = 0; half < 2; ++half) {
+      const __m256i packed = load32(codes + c * 64 + half * 32);
+      w[0][half] = _mm256_and_si256(packed, nibble);
+      w[1][half] = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
+      w[2][half] = _mm256_and_si256(_mm256_srli_epi16(packed, 8), nibble);
+      w[3][half] = _mm256_srli_epi16(packed, 12);
     }
-    for (int t = 0; t < T; ++t) {
-      __m256i total0 = total[t][0], total1 = total[t][1];
 #pragma GCC unroll 8
-      for (int j = 0; j < 8; ++j) {
+    for (int t = 0; t < T; ++t) {
+      __m256i sum[2];
+      for (int j = 0; j < 4; ++j) {
         const __m256i pair = broadcast_pair(x[t] + c * 16 + j * 4);
-        total0 = _mm256_add_epi32(total0, _mm256_madd_epi16(w[j][0], pair));
-        total1 = _mm256_add_epi32(total1, _mm256_madd_epi16(w[j][1], pair));
+        for (int half = 0; half < 2; ++half) {
+          const __m256i product = _mm256_madd_epi16(w[j][half], pair);
+          sum[half] = j == 0 ? product : _mm256_add_epi32(sum[half], product);
+          now(sum[half]);
+        }
       }
-      total[t][0] = total0;
-      total[t][1] = total1;
+      for (int half = 0; half < 2; ++half)
+        total[t][half] = _mm256_add_epi32(total[t][half], sum[half]);
     }
   }
   for (int t = 0; t < T; ++t)
@@ -116,27 +119,40 @@ inline void int4_dot_bytes(const uint8_t* codes, int64_t chunks, const int8_t* c
   const __m256i nibble = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
   __m256i total[T][2];
   for (int t = 0; t < T; ++t) total[t][0] = total[t][1] = _mm256_set1_epi32(offsets[t]);
-  constexpr int kTogether = 4;
-  for (int64_t begin = 0; begin < chunks; begin += kTogether) {
+#pragma GCC unroll 1
+  for (int64_t c = 0; c < chunks; c += 4) {
     __m256i words[T][2];
-    for (int t = 0; t < T; ++t) words[t][0] = words[t][1] = _mm256_setzero_si256();
-    const int64_t end = begin + kTogether < chunks ? begin + kTogether : chunks;
-    for (int64_t c = begin; c < end; ++c) {
-      for (int half = 0; half < 2; ++half) {
-        const __m256i packed = load32(codes + c * 64 + half * 32);
-        const __m256i w0 = _mm256_and_si256(packed, nibble);
-        const __m256i w1 = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
-        for (int t = 0; t < T; ++t) {
-          const __m256i sum =
-              _mm256_add_epi16(_mm256_maddubs_epi16(w0, broadcast_pair(x[t] + c * 8)),
-                               _mm256_maddubs_epi16(w1, broadcast_pair(x[t] + c * 8 + 4)));
-          words[t][half] = _mm256_add_epi16(words[t][half], sum);
+#pragma GCC unroll 2
+    for (int pair = 0; pair < 2; ++pair) {
+      __m256i w[4][2];  // unpacked once for all rows
+      for (int j = 0; j < 2; ++j) {
+        for (int half = 0; half < 2; ++half) {
+          const __m256i packed = load32(codes + (c + 2 * pair + j) * 64 + half * 32);
+          w[2 * j][half] = _mm256_and_si256(packed, nibble);
+          w[2 * j + 1][half] = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
+        }
+      }
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t) {
+        __m256i sum[2];
+        for (int j = 0; j < 4; ++j) {
+          const __m256i four = broadcast_pair(x[t] + (c + 2 * pair) * 8 + j * 4);
+          for (int half = 0; half < 2; ++half) {
+            const __m256i product = _mm256_maddubs_epi16(w[j][half], four);
+            sum[half] = j == 0 ? product : _mm256_add_epi16(sum[half], product);
+            now(sum[half]);
+          }
+        }
+        for (int half = 0; half < 2; ++half) {
+          if (pair == 0) {
+            words[t][half] = sum[half];
+          } else {
+            sum[half] = _mm256_add_epi16(words[t][half], sum[half]);
+            total[t][half] = _mm256_add_epi32(total[t][half], _mm256_madd_epi16(sum[half], ones));
+          }
         }
       }
     }
-    for (int t = 0; t < T; ++t)
-      for (int half = 0; half < 2; ++half)
-        total[t][half] = _mm256_add_epi32(total[t][half], _mm256_madd_epi16(words[t][half], ones));
   }
   for (int t = 0; t < T; ++t)
     out[t] = {_mm256_cvtepi32_ps(total[t][0]), _mm256_cvtepi32_ps(total[t][1])};
