@@ -31,8 +31,12 @@ inline __m256i broadcast_pair(const int8_t* p) {
   std::memcpy(&pair, p, 4);
   return _mm256_set1_epi32(pair);
 }
-// Left alone, g++ 12 takes all products first and adds them up later, from memory.
-inline void now(__m256i& sum) { asm("" : "+x"(sum)); }
+// A sum that is taken here. Left alone, g++ 12 makes the products of all rows first, and leaves them
+// in memory until it adds them up.
+inline __m256i now(__m256i sum) {
+  asm("" : "+x"(sum));
+  return sum;
+}
 inline __m256i load32(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 
 // Integral values of at most 16 bits, as the dot products want them.
@@ -75,8 +79,7 @@ inline void int4_dot_words(const uint8_t* codes, int64_t chunks, const int8_t* c
         const __m256i pair = broadcast_pair(x[t] + c * 16 + j * 4);
         for (int half = 0; half < 2; ++half) {
           const __m256i product = _mm256_madd_epi16(w[j][half], pair);
-          sum[half] = j == 0 ? product : _mm256_add_epi32(sum[half], product);
-          now(sum[half]);
+          sum[half] = now(j == 0 ? product : _mm256_add_epi32(sum[half], product));
         }
       }
       for (int half = 0; half < 2; ++half)
@@ -139,8 +142,7 @@ inline void int4_dot_bytes(const uint8_t* codes, int64_t chunks, const int8_t* c
           const __m256i four = broadcast_pair(x[t] + (c + 2 * pair) * 8 + j * 4);
           for (int half = 0; half < 2; ++half) {
             const __m256i product = _mm256_maddubs_epi16(w[j][half], four);
-            sum[half] = j == 0 ? product : _mm256_add_epi16(sum[half], product);
-            now(sum[half]);
+            sum[half] = now(j == 0 ? product : _mm256_add_epi16(sum[half], product));
           }
         }
         for (int half = 0; half < 2; ++half) {
@@ -166,13 +168,15 @@ inline void int8_dot_bytes(const int8_t* codes, int64_t chunks, const int8_t* co
   __m256i total[T][2];
   for (int t = 0; t < T; ++t) total[t][0] = total[t][1] = _mm256_setzero_si256();
   for (int64_t c = 0; c < chunks; ++c) {
-    for (int half = 0; half < 2; ++half) {
-      const __m256i w = load32(codes + c * 64 + half * 32);
-      const __m256i magnitude = _mm256_abs_epi8(w);
-      for (int t = 0; t < T; ++t) {
-        const __m256i signed_x = _mm256_sign_epi8(broadcast_pair(x[t] + c * 4), w);
-        const __m256i words = _mm256_maddubs_epi16(magnitude, signed_x);
-        total[t][half] = _mm256_add_epi32(total[t][half], _mm256_madd_epi16(words, ones));
+    const __m256i w[2] = {load32(codes + c * 64), load32(codes + c * 64 + 32)};
+    const __m256i magnitude[2] = {_mm256_abs_epi8(w[0]), _mm256_abs_epi8(w[1])};
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) {
+      const __m256i four = broadcast_pair(x[t] + c * 4);
+      for (int half = 0; half < 2; ++half) {
+        const __m256i words =
+            _mm256_maddubs_epi16(magnitude[half], _mm256_sign_epi8(four, w[half]));
+        total[t][half] = now(_mm256_add_epi32(total[t][half], _mm256_madd_epi16(words, ones)));
       }
     }
   }
