@@ -42,7 +42,8 @@ void fill_values(const Weight& weight, Fill fill, Rng& rng) {
       case WeightFormat::int4_group: {
         const auto code = [&] {
           if (fill == Fill::random) return int(rng.integer(0, 15));
-          if (fill == Fill::extremes) return rng.integer(0, 1) ? 0 : 15;
+          // Codes are kept unsigned: the longest sums are those of the largest code.
+          if (fill == Fill::extremes) return rng.integer(0, 7) ? 15 : 0;
           return int(rng.nonzero(7)) + 8;
         };
         as_u8[i] = uint8_t(code() | code() << 4);

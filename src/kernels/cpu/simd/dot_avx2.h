@@ -3,8 +3,12 @@
 //
 // x: per eight inputs 16-bit values in the order 0 2 4 6 1 3 5 7. Weights widened to 16 bits come
 // out in that order: masking the bytes of a 32-bit lane leaves inputs 0 and 2, shifting first by
-// 4, 8 and 12 leaves 4 and 6, 1 and 3, 5 and 7. (Products of bytes, twice, as on AVX-512, took a
-// seventh longer: the processors at hand multiply integers once a cycle either way.)
+// 4, 8 and 12 leaves 4 and 6, 1 and 3, 5 and 7. (Products of bytes, twice, as on AVX-512, are as
+// many instructions, and sums of 16 bits to widen.)
+//
+// Sixteen registers do not hold sums of several rows beside weights. Of INT4 a few chunks are
+// unpacked into eight of them, and rows take turns: a row's products with these are summed up in
+// two more, and only then added to what it has in memory.
 #pragma once
 
 #include <cstring>
@@ -22,7 +26,7 @@ constexpr int kFloatRows = 4;
 constexpr int kQueries = 2;
 constexpr int kScoreKeys = 3;
 
-// Rows that share unpacked weights; the weights lie in the first-level cache.
+// Rows that share unpacked weights.
 constexpr int kInt4Rows = 8;
 constexpr int kInt8Rows = 6;
 
@@ -50,34 +54,58 @@ inline void store_activations(int8_t* p, F32x16 values) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_shuffle_epi8(ordered, even_first));
 }
 
+// A sum that is taken here. Left alone, g++ 12 makes the products of all rows first, and leaves
+// them in memory until it adds them up.
+inline __m256i now(__m256i sum) {
+  asm("" : "+x"(sum));
+  return sum;
+}
+
+// Products of unsigned weights and activations of one or two bytes. Two neighbours are added up, to
+// 16 bits or to 32.
+template <int kBytes>
+inline __m256i multiply(__m256i w, __m256i x) {
+  return kBytes == 1 ? _mm256_maddubs_epi16(w, x) : _mm256_madd_epi16(w, x);
+}
+template <int kBytes>
+inline __m256i add_products(__m256i a, __m256i b) {
+  return kBytes == 1 ? _mm256_add_epi16(a, b) : _mm256_add_epi32(a, b);
+}
+
+// A row's turn: the products of these weights with sixteen bytes of its inputs, added up.
+template <int kBytes>
+inline void sum_products(const __m256i (&w)[4][2], const int8_t* x, __m256i (&sum)[2]) {
+  for (int j = 0; j < 4; ++j) {
+    const __m256i inputs = broadcast_pair(x + j * 4);
+    for (int half = 0; half < 2; ++half) {
+      const __m256i product = multiply<kBytes>(w[j][half], inputs);
+      sum[half] = now(j == 0 ? product : add_products<kBytes>(sum[half], product));
+    }
+  }
+}
+
 template <int T>
 inline void int4_dot_words(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
                            const int32_t* offsets, F32x16* out) {
   const __m256i nibble = _mm256_set1_epi16(15);
   __m256i total[T][2];
   for (int t = 0; t < T; ++t) total[t][0] = total[t][1] = _mm256_set1_epi32(offsets[t]);
-  for (int64_t c = 0; c < chunks; c += 2) {
-    __m256i w[8][2];  // unpacked once for all rows
-#pragma GCC unroll 2
-    for (int j = 0; j < 2; ++j) {
-      for (int half = 0; half < 2; ++half) {
-        const __m256i packed = load32(codes + (c + j) * 64 + half * 32);
-        w[4 * j][half] = _mm256_and_si256(packed, nibble);
-        w[4 * j + 1][half] = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
-        w[4 * j + 2][half] = _mm256_and_si256(_mm256_srli_epi16(packed, 8), nibble);
-        w[4 * j + 3][half] = _mm256_srli_epi16(packed, 12);
-      }
+#pragma GCC unroll 1
+  for (int64_t c = 0; c < chunks; ++c) {
+    __m256i w[4][2];
+    for (int half = 0; half < 2; ++half) {
+      const __m256i packed = load32(codes + c * 64 + half * 32);
+      w[0][half] = _mm256_and_si256(packed, nibble);
+      w[1][half] = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
+      w[2][half] = _mm256_and_si256(_mm256_srli_epi16(packed, 8), nibble);
+      w[3][half] = _mm256_srli_epi16(packed, 12);
     }
-    for (int t = 0; t < T; ++t) {
-      __m256i total0 = total[t][0], total1 = total[t][1];
 #pragma GCC unroll 8
-      for (int j = 0; j < 8; ++j) {
-        const __m256i pair = broadcast_pair(x[t] + c * 16 + j * 4);
-        total0 = _mm256_add_epi32(total0, _mm256_madd_epi16(w[j][0], pair));
-        total1 = _mm256_add_epi32(total1, _mm256_madd_epi16(w[j][1], pair));
-      }
-      total[t][0] = total0;
-      total[t][1] = total1;
+    for (int t = 0; t < T; ++t) {
+      __m256i sum[2];
+      sum_products<2>(w, x[t] + c * 16, sum);
+      for (int half = 0; half < 2; ++half)
+        total[t][half] = _mm256_add_epi32(total[t][half], sum[half]);
     }
   }
   for (int t = 0; t < T; ++t)
@@ -109,34 +137,40 @@ inline void int8_dot_words(const int8_t* codes, int64_t chunks, const int8_t* co
 }
 
 // One byte per input, in order. Codes are at most 15, so products of bytes and the sums of sixteen
-// of them fit into 16 bits.
+// of them fit into 16 bits: those of four chunks.
 template <int T>
 inline void int4_dot_bytes(const uint8_t* codes, int64_t chunks, const int8_t* const* x,
                            const int32_t* offsets, F32x16* out) {
   const __m256i nibble = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
   __m256i total[T][2];
   for (int t = 0; t < T; ++t) total[t][0] = total[t][1] = _mm256_set1_epi32(offsets[t]);
-  constexpr int kTogether = 4;
-  for (int64_t begin = 0; begin < chunks; begin += kTogether) {
-    __m256i words[T][2];
-    for (int t = 0; t < T; ++t) words[t][0] = words[t][1] = _mm256_setzero_si256();
-    const int64_t end = begin + kTogether < chunks ? begin + kTogether : chunks;
-    for (int64_t c = begin; c < end; ++c) {
-      for (int half = 0; half < 2; ++half) {
-        const __m256i packed = load32(codes + c * 64 + half * 32);
-        const __m256i w0 = _mm256_and_si256(packed, nibble);
-        const __m256i w1 = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
-        for (int t = 0; t < T; ++t) {
-          const __m256i sum =
-              _mm256_add_epi16(_mm256_maddubs_epi16(w0, broadcast_pair(x[t] + c * 8)),
-                               _mm256_maddubs_epi16(w1, broadcast_pair(x[t] + c * 8 + 4)));
-          words[t][half] = _mm256_add_epi16(words[t][half], sum);
+#pragma GCC unroll 1
+  for (int64_t begin = 0; begin < chunks; begin += 4) {
+    __m256i words[T][2];  // of the first two chunks
+#pragma GCC unroll 2
+    for (int64_t c = begin; c < begin + 4; c += 2) {
+      __m256i w[4][2];
+      for (int j = 0; j < 2; ++j) {
+        for (int half = 0; half < 2; ++half) {
+          const __m256i packed = load32(codes + (c + j) * 64 + half * 32);
+          w[2 * j][half] = _mm256_and_si256(packed, nibble);
+          w[2 * j + 1][half] = _mm256_and_si256(_mm256_srli_epi16(packed, 4), nibble);
+        }
+      }
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t) {
+        __m256i sum[2];
+        sum_products<1>(w, x[t] + c * 8, sum);
+        for (int half = 0; half < 2; ++half) {
+          if (c == begin) {
+            words[t][half] = sum[half];
+          } else {
+            const __m256i four = _mm256_add_epi16(words[t][half], sum[half]);
+            total[t][half] = _mm256_add_epi32(total[t][half], _mm256_madd_epi16(four, ones));
+          }
         }
       }
     }
-    for (int t = 0; t < T; ++t)
-      for (int half = 0; half < 2; ++half)
-        total[t][half] = _mm256_add_epi32(total[t][half], _mm256_madd_epi16(words[t][half], ones));
   }
   for (int t = 0; t < T; ++t)
     out[t] = {_mm256_cvtepi32_ps(total[t][0]), _mm256_cvtepi32_ps(total[t][1])};
@@ -149,17 +183,26 @@ inline void int8_dot_bytes(const int8_t* codes, int64_t chunks, const int8_t* co
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i total[T][2];
   for (int t = 0; t < T; ++t) total[t][0] = total[t][1] = _mm256_setzero_si256();
-  for (int64_t c = 0; c < chunks; ++c) {
-    for (int half = 0; half < 2; ++half) {
-      const __m256i w = load32(codes + c * 64 + half * 32);
-      const __m256i magnitude = _mm256_abs_epi8(w);
-      for (int t = 0; t < T; ++t) {
-        const __m256i signed_x = _mm256_sign_epi8(broadcast_pair(x[t] + c * 4), w);
-        const __m256i words = _mm256_maddubs_epi16(magnitude, signed_x);
-        total[t][half] = _mm256_add_epi32(total[t][half], _mm256_madd_epi16(words, ones));
+  const auto add_chunk = [&](int64_t c) {
+    const __m256i w[2] = {load32(codes + c * 64), load32(codes + c * 64 + 32)};
+    const __m256i magnitude[2] = {_mm256_abs_epi8(w[0]), _mm256_abs_epi8(w[1])};
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) {
+      const __m256i four = broadcast_pair(x[t] + c * 4);
+      for (int half = 0; half < 2; ++half) {
+        const __m256i words =
+            _mm256_maddubs_epi16(magnitude[half], _mm256_sign_epi8(four, w[half]));
+        total[t][half] = now(_mm256_add_epi32(total[t][half], _mm256_madd_epi16(words, ones)));
       }
     }
+  };
+  int64_t c = 0;
+  // With one row a chunk is too short for a loop: where it happened to lie took a third.
+  for (; T == 1 && c + 2 <= chunks; c += 2) {
+    add_chunk(c);
+    add_chunk(c + 1);
   }
+  for (; c < chunks; ++c) add_chunk(c);
   for (int t = 0; t < T; ++t)
     out[t] = {_mm256_cvtepi32_ps(total[t][0]), _mm256_cvtepi32_ps(total[t][1])};
 }
