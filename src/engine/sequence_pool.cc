@@ -67,7 +67,7 @@ std::optional<SequencePool::Started> SequencePool::start(const PrefixIndex::Text
 
 void SequencePool::start_over(SequenceId sequence) {
   cache_.clear(sequence);
-  if (drafter_) drafter_->clear(sequence);
+  if (drafts_) drafts_->clear(sequence);
 }
 
 bool SequencePool::reserve(SequenceId sequence, int64_t positions) {

@@ -61,7 +61,7 @@ class LogprobLists {
       // Of two that look the same, the better one.
       if (std::ranges::find(shown, text) != shown.end()) continue;
       if (!shown.empty()) top_ += ',';
-      append_quoted(top_, text);
+      append_json_quoted(top_, text);
       top_ += ':' + format_double(finite_logprob(other.logprob));
       shown.push_back(std::move(text));
     }
@@ -84,7 +84,7 @@ class LogprobLists {
   void begin_entry(int32_t id, TextOffset& offset) {
     if (!tokens_.empty())
       for (std::string* list : {&tokens_, &logprobs_, &top_, &offsets_}) *list += ',';
-    append_quoted(tokens_, text_of(id));
+    append_json_quoted(tokens_, text_of(id));
     offsets_ += std::to_string(offset.pass(id));
   }
 
