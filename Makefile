@@ -52,7 +52,7 @@ sanitize: test-deps ## parsers under address and undefined-behaviour, threads un
 	@ctest --preset asan-ubsan -j2 -R '^(base|hub|checkpoint|text|quant|grammar|server|fuzz)\.' -E 'Speed'
 	@[ -f build/tsan/build.ninja ] || cmake --preset tsan >/dev/null
 	@cmake --build --preset tsan --target threaded_tests
-	@ctest --preset tsan -j2 -R '^(base\.ThreadPool|hub\.Pull|engine\.(Session|ServiceThreads)|models\..*(Thread|Ragged)|server\.(Http|Router|Metrics|Histogram|Operations))' -E 'Speed|minnow_cpu_(portable|avx512)'
+	@ctest --preset tsan -j2 -R '^(base\.ThreadPool|hub\.Pull|engine\.(Session|ServiceThreads)|models\..*(Thread|Ragged)|server\.(Http|Router|Metrics|Histogram|Operations))' -E 'Speed|minnow_cpu_(portable|avx512|amx)'
 
 bench: current ## measure minnow and a 35B-shaped model; writes bench/results/
 	@bench/run.sh

@@ -15,13 +15,8 @@ namespace {
 Result<Isa> chosen_isa(const std::string& name) {
   const std::vector<Isa> available = available_isas();
   if (name.empty()) return available.front();
-  for (const Isa isa : available) {
-    if (name == "portable" && isa == Isa::portable) return isa;
-    if (name == "avx2" && isa == Isa::avx2) return isa;
-    if (name == "avx512" && isa == Isa::avx512) return isa;
-    if (name == "neon" && isa == Isa::neon) return isa;
-    if (name == "i8mm" && isa == Isa::i8mm) return isa;
-  }
+  for (const Isa isa : available)
+    if (name == id_of(isa)) return isa;
   return error("--isa ", name, ": this processor does not have it");
 }
 

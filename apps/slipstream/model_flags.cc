@@ -54,7 +54,7 @@ void ModelFlags::add_machine_to(Flags& flags) {
                "Processor to run on; auto: a GPU if this program can use one");
   flags.choice("--ops", &ops, {"fast", "ref"},
                "Kernels to run with; ref: the slow reference, to check results against");
-  flags.choice("--isa", &isa, {"", "avx512", "avx2", "i8mm", "neon", "portable"},
+  flags.choice("--isa", &isa, {"", "amx", "avx512", "avx2", "i8mm", "neon", "portable"},
                "Instruction set of the CPU kernels; default: the best that this processor has");
   flags.choice(
       "--activations", &activations, {"16", "8"},

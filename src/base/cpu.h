@@ -3,6 +3,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -43,6 +45,24 @@ inline bool cpu_has_avx512() {
 inline bool cpu_has_avx512_vnni() {
 #if defined(__x86_64__)
   return cpu_has_avx512() && __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
+// Products of tiles of bytes: Xeons since Sapphire Rapids. Linux saves the tile registers of those
+// alone who have asked for them; threads that begin later have them as well.
+inline bool cpu_has_amx_int8() {
+#if defined(__x86_64__)
+  static const bool has = [] {
+    constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25;  // of leaf 7's edx
+    constexpr long kRequestPermission = 0x1023, kTileData = 18;
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return cpu_has_avx512_vnni() && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 &&
+           (edx & kTile) != 0 && (edx & kInt8) != 0 &&
+           syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return has;
 #else
   return false;
 #endif

@@ -22,6 +22,7 @@ Backend cpu_backend(Isa isa) {
     case Isa::portable: return {"cpu_portable", make_cpu<Isa::portable>};
     case Isa::avx2: return {"cpu_avx2", make_cpu<Isa::avx2>};
     case Isa::avx512: return {"cpu_avx512", make_cpu<Isa::avx512>};
+    case Isa::amx: return {"cpu_amx", make_cpu<Isa::amx>};
     case Isa::neon: return {"cpu_neon", make_cpu<Isa::neon>};
     case Isa::i8mm: return {"cpu_i8mm", make_cpu<Isa::i8mm>};
   }

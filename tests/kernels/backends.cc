@@ -88,13 +88,8 @@ ThreadPool& test_pool() {
 std::vector<NamedOps> cpu_backends_with(int activation_bytes, const std::string& suffix) {
   std::vector<NamedOps> backends;
   for (const Isa isa : available_isas()) {
-    const char* name = isa == Isa::avx512 ? "cpu_avx512"
-                       : isa == Isa::avx2 ? "cpu_avx2"
-                       : isa == Isa::neon ? "cpu_neon"
-                       : isa == Isa::i8mm ? "cpu_i8mm"
-                                          : "cpu_portable";
     backends.push_back(
-        {.name = name + suffix,
+        {.name = cat("cpu_", id_of(isa), suffix),
          .make = [=] { return make_cpu_ops(test_pool(), isa, activation_bytes); },
          .tolerance = {.activation_steps = activation_bytes == 1 ? kByteSteps : kTwoByteSteps}});
   }

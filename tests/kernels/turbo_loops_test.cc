@@ -76,11 +76,7 @@ TEST_P(TurboLoops, CodesAreThoseOfTheDefinition) {
 }
 
 std::string isa_name(const ::testing::TestParamInfo<Isa>& info) {
-  return info.param == Isa::avx512 ? "avx512"
-         : info.param == Isa::avx2 ? "avx2"
-         : info.param == Isa::neon ? "neon"
-         : info.param == Isa::i8mm ? "i8mm"
-                                   : "portable";
+  return id_of(info.param);
 }
 INSTANTIATE_TEST_SUITE_P(Isas, TurboLoops, ::testing::ValuesIn(available_isas()), isa_name);
 

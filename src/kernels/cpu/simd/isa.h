@@ -5,9 +5,12 @@
 
 namespace slip {
 
-enum class Isa { portable, avx2, avx512, neon, i8mm };
+enum class Isa { portable, avx2, avx512, amx, neon, i8mm };
 
 const char* name_of(Isa isa);
+
+// As one word: "avx512".
+const char* id_of(Isa isa);
 
 // Best first. `portable` is always there.
 std::vector<Isa> available_isas();

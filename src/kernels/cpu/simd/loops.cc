@@ -1,6 +1,9 @@
 #include "kernels/cpu/simd/loops.h"
 
 #include "base/check.h"
+#if defined(__x86_64__)
+#include "kernels/cpu/simd/tiles_amx.h"
+#endif
 
 namespace slip {
 
@@ -23,16 +26,22 @@ const Loops& loops_for(Isa isa, int activation_bytes) {
 #if defined(__x86_64__)
     case Isa::avx2: return kLoops_avx2[index];
     case Isa::avx512: return kLoops_avx512[index];
+    case Isa::amx: {
+      static const Loops loops[2] = {amx_loops(1), amx_loops(2)};
+      return loops[index];
+    }
     case Isa::neon:
     case Isa::i8mm: break;
 #elif defined(__aarch64__)
     case Isa::neon: return kLoops_neon[index];
     case Isa::i8mm: return kLoops_i8mm[index];
     case Isa::avx2:
-    case Isa::avx512: break;
+    case Isa::avx512:
+    case Isa::amx: break;
 #else
     case Isa::avx2:
     case Isa::avx512:
+    case Isa::amx:
     case Isa::neon:
     case Isa::i8mm: break;
 #endif
