@@ -75,9 +75,7 @@ TEST_P(TurboLoops, CodesAreThoseOfTheDefinition) {
   }
 }
 
-std::string isa_name(const ::testing::TestParamInfo<Isa>& info) {
-  return id_of(info.param);
-}
+std::string isa_name(const ::testing::TestParamInfo<Isa>& info) { return id_of(info.param); }
 INSTANTIATE_TEST_SUITE_P(Isas, TurboLoops, ::testing::ValuesIn(available_isas()), isa_name);
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The eight tile registers of AMX, by number; each here is at most 16 rows of 64 bytes. All of AMX's
-// assembly is in this file.
+// The eight tile registers of AMX, by number; each here is at most 16 rows of 64 bytes. All of
+// AMX's assembly is in this file.
 #pragma once
 
 #include <cstdint>

@@ -160,9 +160,9 @@ void spread_group(const RowInput* inputs, int64_t rows, int64_t g, int64_t begin
     panel.offsets[r] = Format::offset(input.sums[g]);
     panel.scales[r] = input.scales[g];
     for (int64_t s = 0; s * kTileInputs < values; ++s)
-      spread_inputs<kBytes>(
-          input.codes + kBytes * (begin + s * kTileInputs), values - s * kTileInputs,
-          panel.inputs[s][0] + r * kTileInputs, panel.inputs[s][kBytes - 1] + r * kTileInputs);
+      spread_inputs<kBytes>(input.codes + kBytes * (begin + s * kTileInputs),
+                            values - s * kTileInputs, panel.inputs[s][0] + r * kTileInputs,
+                            panel.inputs[s][kBytes - 1] + r * kTileInputs);
   }
 }
 
@@ -222,9 +222,9 @@ void run_panel(const LinearTile& tile, int64_t row, int64_t rows, int64_t block,
   }
   for (int64_t b = 0; b < blocks; ++b)
     for (int64_t r = 0; r < rows; ++r)
-      store_block(tile, row + r, block + b,
-                  Format::finish(load(panel.totals[b] + r * kLanes), tile,
-                                 tile.first_block + block + b));
+      store_block(
+          tile, row + r, block + b,
+          Format::finish(load(panel.totals[b] + r * kLanes), tile, tile.first_block + block + b));
 }
 
 template <class Format, int kBytes>
