@@ -181,6 +181,7 @@ class Chat {
     SLIP_TRY(ChatPrompt prompt, model_.prompt(messages, think_));
     GenerateRequest request = options_.sampling.request(model_.defaults());
     request.prompt = std::move(prompt.ids);
+    request.remember = prompt.messages_end;  // templates drop earlier thoughts
     request.drafts = drafts_ ? &*drafts_ : nullptr;
     if (terminal_.escapes) style_.columns = terminal_size().columns;  // windows change
     AnswerPrinter printer(style_, [](std::string_view piece) {
@@ -230,7 +231,7 @@ Result<int> chat(const RunOptions& options, const Terminal& terminal) {
   // What a chat needs is missed before gigabytes are loaded.
   const JsonArray probe{JsonObject{{"role", "user"}, {"content", "?"}}};
   SLIP_TRY([[maybe_unused]] const ChatPrompt prompt, model.prompt(probe, options.thinking()));
-  SLIP_TRY_STATUS(model.load(options.model, options.speculation, 0));
+  SLIP_TRY_STATUS(model.load_for_chat(options.model, options.speculation));
   const Styles styles(terminal.colors);
   if (!options.quiet) {
     std::printf("%s%s%s%s · %s · context %s · /help shows what you can do%s\n", styles.bold.data(),

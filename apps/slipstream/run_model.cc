@@ -75,15 +75,25 @@ Result<MemoryPlan> TalkingModel::plan(const ModelFlags& flags, const SpeculateFl
   return Engine::plan(source_, options, *backend_.ops);
 }
 
-Status TalkingModel::load(const ModelFlags& flags, const SpeculateFlags& speculation,
-                          int64_t positions) {
+Status TalkingModel::load(const EngineOptions& options, const LoadProgress& progress) {
   const Stopwatch clock;
-  SLIP_TRY_STATUS(prepare(flags));
-  SLIP_TRY(const EngineOptions options, engine_options(flags, speculation, positions));
-  SLIP_TRY(engine_,
-           Engine::load(source_, options, *backend_.ops, *backend_.pool, loading_bar(name_)));
+  SLIP_TRY(engine_, Engine::load(source_, options, *backend_.ops, *backend_.pool, progress));
   load_seconds_ += clock.seconds();
   return {};
+}
+
+Status TalkingModel::load(const ModelFlags& flags, const SpeculateFlags& speculation,
+                          int64_t positions) {
+  SLIP_TRY_STATUS(prepare(flags));
+  SLIP_TRY(const EngineOptions options, engine_options(flags, speculation, positions));
+  return load(options, loading_bar(name_));
+}
+
+Status TalkingModel::load_for_chat(const ModelFlags& flags, const SpeculateFlags& speculation) {
+  SLIP_TRY_STATUS(prepare(flags));
+  SLIP_TRY(EngineOptions options, engine_options(flags, speculation, 0));
+  options.memory.checkpoints = 1;
+  return load(options, loading_bar(name_));
 }
 
 Result<EngineOptions> TalkingModel::options_for_many(const ModelFlags& flags,
@@ -109,12 +119,9 @@ Result<MemoryPlan> TalkingModel::plan_for_many(const ModelFlags& flags,
 
 Status TalkingModel::load_for_many(const ModelFlags& flags, const SpeculateFlags& speculation,
                                    int64_t users, const LoadProgress& progress) {
-  const Stopwatch clock;
   SLIP_TRY_STATUS(prepare(flags));
   SLIP_TRY(const EngineOptions options, options_for_many(flags, speculation, users));
-  SLIP_TRY(engine_, Engine::load(source_, options, *backend_.ops, *backend_.pool, progress));
-  load_seconds_ += clock.seconds();
-  return {};
+  return load(options, progress);
 }
 
 Result<std::vector<int32_t>> TalkingModel::encode(const std::string& text) const {
@@ -142,6 +149,8 @@ Result<ChatPrompt> TalkingModel::prompt(const JsonArray& messages,
   ChatPrompt prompt;
   prompt.ids = guard.encode(text);
   tokenizer_->add_bos(prompt.ids);
+  const std::vector<int64_t> ends = defaults_.message_ends(prompt.ids);
+  if (!ends.empty()) prompt.messages_end = ends.back();
   prompt.in_thoughts = ends_in_thoughts(output_format(), text);
   return prompt;
 }

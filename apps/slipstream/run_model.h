@@ -19,6 +19,7 @@ namespace slip {
 // A conversation as tokens.
 struct ChatPrompt {
   std::vector<int32_t> ids;
+  int64_t messages_end = 0;  // behind them it only says who speaks next
   bool in_thoughts = false;  // that is how the answer begins
 };
 
@@ -30,6 +31,9 @@ class TalkingModel {
 
   // Loads the weights, with a context of at least `positions` if the flags name none.
   Status load(const ModelFlags& flags, const SpeculateFlags& speculation, int64_t positions);
+
+  // The same for a conversation, which may go back to where the last message ended.
+  Status load_for_chat(const ModelFlags& flags, const SpeculateFlags& speculation);
 
   // The same for many at once: `users` of them, 0: as many as suit the memory.
   Status load_for_many(const ModelFlags& flags, const SpeculateFlags& speculation, int64_t users,
@@ -66,6 +70,7 @@ class TalkingModel {
   explicit TalkingModel(ModelSource source) : source_(std::move(source)) {}
 
   Status prepare(const ModelFlags& flags);
+  Status load(const EngineOptions& options, const LoadProgress& progress);
   Result<EngineOptions> engine_options(const ModelFlags& flags, const SpeculateFlags& speculation,
                                        int64_t positions) const;
   Result<EngineOptions> options_for_many(const ModelFlags& flags, const SpeculateFlags& speculation,

@@ -15,7 +15,7 @@ Result<GenerateResult> generate(Session& session, const Tokenizer* tokenizer,
   result.prompt_tokens = int64_t(request.prompt.size());
 
   const Stopwatch prompt_clock;
-  SLIP_TRY(result.reused_tokens, session.sync(request.prompt, events.on_prompt));
+  SLIP_TRY(result.reused_tokens, session.sync(request.prompt, events.on_prompt, request.remember));
   result.prompt_seconds = prompt_clock.seconds();
 
   const int64_t vocabulary = session.engine().model().info().vocabulary;

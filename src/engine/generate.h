@@ -14,6 +14,7 @@ namespace slip {
 
 struct GenerateRequest {
   std::vector<int32_t> prompt;
+  int64_t remember = 0;  // of its tokens: a later prompt may begin with them
   SamplingOptions sampling;
   SoloDrafting* drafts = nullptr;  // changes the speed, never the text; learns from each request
   int64_t max_tokens = -1;         // -1: until the context is full

@@ -25,6 +25,13 @@ void GenerationDefaults::add_stop(int32_t id) {
   if (std::ranges::find(stop_ids, id) == stop_ids.end()) stop_ids.push_back(id);
 }
 
+std::vector<int64_t> GenerationDefaults::message_ends(std::span<const int32_t> ids) const {
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (std::ranges::find(stop_ids, ids[i]) != stop_ids.end()) places.push_back(int64_t(i) + 1);
+  return places;
+}
+
 Result<GenerationDefaults> read_generation_defaults(const std::filesystem::path& model_folder) {
   GenerationDefaults defaults;
   defaults.sampling.temperature = 0;

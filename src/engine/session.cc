@@ -5,30 +5,57 @@
 namespace slip {
 
 Session::Session(Engine& engine) : engine_(engine), batch_(engine) {
-  Result<SequenceId> opened = engine.cache().open();
-  check(opened.ok(), "more sessions than the cache has sequences");
-  sequence_ = opened.value();
   tokens_.reserve(size_t(engine.context()));
   if (engine.max_drafts() > 0) draft_passes_.emplace(engine);
+  pool_.emplace(engine.cache(), 1, draft_passes_ ? &*draft_passes_ : nullptr);
+  const auto started = pool_->start({}, SequencePool::Reuse::no);
+  check(started.has_value(), "more sessions than the cache has sequences");
+  sequence_ = started->sequence;
 }
-
-Session::~Session() { engine_.cache().close(sequence_); }
 
 void Session::clear() {
-  engine_.cache().clear(sequence_);
+  pool_->start_over(sequence_);
   tokens_.clear();
   unaccepted_ = unshown_ = 0;
-  if (draft_passes_) draft_passes_->clear(sequence_);
 }
 
-Result<int64_t> Session::sync(std::span<const int32_t> ids, const Progress& progress) {
+Result<int64_t> Session::sync(std::span<const int32_t> ids, const Progress& progress,
+                              int64_t remember) {
+  SLIP_TRY_STATUS(check_ids(ids, 0));  // a refusal keeps what is there
   const bool continues =
       tokens_.size() < ids.size() && std::equal(tokens_.begin(), tokens_.end(), ids.begin());
-  const auto reused = continues ? int64_t(tokens_.size()) : 0;
-  SLIP_TRY_STATUS(check_ids(ids.subspan(size_t(reused)), reused));  // a refusal keeps what is there
-  if (!continues) clear();
-  SLIP_TRY_STATUS(feed(ids.subspan(size_t(reused)), progress));
+  const int64_t reused = continues ? int64_t(tokens_.size()) : go_back(ids);
+  const auto total = int64_t(ids.size());
+  bool go_on = true;
+  const auto feed_up_to = [&](int64_t end) {
+    const auto begin = int64_t(tokens_.size());
+    Progress of_all;
+    if (progress)
+      of_all = [&, begin](int64_t done, int64_t) {
+        return go_on = progress(begin + done - reused, total - reused);
+      };
+    return feed(ids.subspan(size_t(begin), size_t(end - begin)), of_all);
+  };
+  if (remember > reused && remember < total) {
+    SLIP_TRY_STATUS(feed_up_to(remember));
+    if (!go_on) return error("stopped");
+    catch_up();
+    pool_->remember({.salt = {}, .tokens = tokens_}, sequence_);
+  }
+  SLIP_TRY_STATUS(feed_up_to(total));
   return reused;
+}
+
+int64_t Session::go_back(std::span<const int32_t> ids) {
+  pool_->end(sequence_);
+  auto started = pool_->start({.salt = {}, .tokens = ids}, SequencePool::Reuse::yes);
+  // Without room for all of them: feed() will say so.
+  if (!started) started = pool_->start({}, SequencePool::Reuse::no);
+  check(started.has_value(), "no sequence where one has just ended");
+  sequence_ = started->sequence;
+  tokens_.assign(ids.begin(), ids.begin() + started->length);
+  unaccepted_ = unshown_ = 0;
+  return started->length;
 }
 
 Status Session::check_ids(std::span<const int32_t> ids, int64_t before) const {

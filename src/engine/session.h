@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/draft_passes.h"
+#include "engine/sequence_pool.h"
 #include "engine/step_batch.h"
 
 namespace slip {
@@ -16,7 +17,6 @@ namespace slip {
 class Session {
  public:
   explicit Session(Engine& engine);
-  ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -26,9 +26,12 @@ class Session {
   // Called after every chunk of a long prompt; false stops.
   using Progress = std::function<bool(int64_t done, int64_t total)>;
 
-  // Makes the session hold exactly `ids`: continues if it holds a beginning of them, starts over
-  // otherwise. Returns how many tokens did not have to be computed.
-  Result<int64_t> sync(std::span<const int32_t> ids, const Progress& progress = {});
+  // Makes the session hold exactly `ids`: continues if it holds a beginning of them, goes back to
+  // the longest that it remembers otherwise. Returns how many tokens did not have to be computed.
+  // The first `remember` of them are remembered, as far as the engine has checkpoints: another text
+  // may begin with them.
+  Result<int64_t> sync(std::span<const int32_t> ids, const Progress& progress = {},
+                       int64_t remember = 0);
 
   // Appends tokens; logits() are then those of the last one, and can be read: a GPU has finished.
   // One token allocates nothing.
@@ -60,7 +63,7 @@ class Session {
 
   void clear();
 
-  // Where its memory lies.
+  // Where its memory lies; another after a sync() that went back.
   SequenceId sequence() const { return sequence_; }
 
   // How many more tokens fit.
@@ -69,6 +72,8 @@ class Session {
   bool reserve(int64_t tokens);
 
  private:
+  // The longest remembered beginning of `ids` instead of what is there. Returns its length.
+  int64_t go_back(std::span<const int32_t> ids);
   // One step over at most max_rows ids, with logits for the last `outputs` rows.
   Status step(std::span<const int32_t> ids, int64_t outputs, Cache::Rows kind);
   // Returns when the last step is done, so that a caller's clock includes it.
@@ -82,12 +87,13 @@ class Session {
   Status check_ids(std::span<const int32_t> ids, int64_t before) const;
 
   Engine& engine_;
-  SequenceId sequence_;
+  SequenceId sequence_{};
   std::vector<int32_t> tokens_;
   StepBatch batch_;         // the last step
   int64_t unaccepted_ = 0;  // rows of the last verify(), until accept()
   int64_t unshown_ = 0;     // rows of the last step that are kept, until catch_up()
   std::optional<DraftPasses> draft_passes_;
+  std::optional<SequencePool> pool_;  // of the one that runs and those remembered
 };
 
 }  // namespace slip

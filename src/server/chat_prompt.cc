@@ -102,7 +102,7 @@ ApiResult<Prompt> PromptWriter::write(const ChatRequest& request) const {
   prompt.field = "messages";
   prompt.ids = guard_.encode(text);
   model_.tokenizer->add_bos(prompt.ids);
-  prompt.message_ends = message_ends(prompt.ids);
+  prompt.message_ends = model_.defaults.message_ends(prompt.ids);
   prompt.thoughts = thoughts_behind(request, text);
   if (prompt.ids.empty()) return bad_request("the prompt is empty", "messages");
   return prompt;
@@ -117,7 +117,7 @@ Prompt PromptWriter::raw(std::string_view text) const {
 Prompt PromptWriter::raw(std::vector<int32_t> ids) const {
   Prompt prompt;
   prompt.field = "prompt";
-  prompt.message_ends = message_ends(ids);
+  prompt.message_ends = model_.defaults.message_ends(ids);
   prompt.ids = std::move(ids);
   return prompt;
 }
@@ -136,15 +136,6 @@ std::vector<int32_t> PromptWriter::infill(std::string_view before, std::string_v
   const bool possible =
       add("<|fim_prefix|>", before) && add("<|fim_suffix|>", behind) && add("<|fim_middle|>", "");
   return possible ? ids : std::vector<int32_t>();
-}
-
-// The tokens that end the model's own turns end all turns in its template.
-std::vector<int64_t> PromptWriter::message_ends(const std::vector<int32_t>& ids) const {
-  const std::vector<int32_t>& ends = model_.defaults.stop_ids;
-  std::vector<int64_t> places;
-  for (size_t i = 0; i < ids.size(); ++i)
-    if (std::find(ends.begin(), ends.end(), ids[i]) != ends.end()) places.push_back(int64_t(i) + 1);
-  return places;
 }
 
 }  // namespace slip

@@ -41,7 +41,6 @@ class PromptWriter {
  private:
   ApiResult<std::string> render(const ChatRequest& request) const;
   Thoughts thoughts_behind(const ChatRequest& request, std::string_view prompt) const;
-  std::vector<int64_t> message_ends(const std::vector<int32_t>& ids) const;
 
   const ServedModel& model_;
   bool strict_template_;

@@ -34,6 +34,20 @@ TEST_F(Chat, AnswersAndLeaves) {
   EXPECT_EQ(history.value(), "What is the capital of France?\n/bye\n");
 }
 
+// The template drops thoughts of earlier turns, so the second prompt does not begin with the first
+// one and its answer.
+TEST_F(Chat, ReadsWhatWasSaidBeforeOnce) {
+  TerminalSession terminal({"run", "--greedy"}, home_.path());
+  ASSERT_TRUE(terminal.wait_for(">>> "));
+  terminal.type("What is the capital of France?" + kEnter);
+  ASSERT_TRUE(terminal.wait_for("tok/s"));
+  EXPECT_THAT(terminal.screen(), Not(HasSubstr("reused")));
+  terminal.type("And of Italy?" + kEnter);
+  ASSERT_TRUE(terminal.wait_for("reused)")) << terminal.screen();
+  terminal.type("/bye" + kEnter);
+  EXPECT_EQ(terminal.wait_for_exit(), 0);
+}
+
 TEST_F(Chat, ControlCStopsTheAnswerAndNotTheProgram) {
   TerminalSession terminal({"run", "--greedy", "--ignore-eos"}, home_.path());
   ASSERT_TRUE(terminal.wait_for(">>> "));

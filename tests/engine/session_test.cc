@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/generate.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/loaded_model.h"
 
@@ -64,6 +65,75 @@ TEST_F(SessionTest, SyncToTheSameOrAShorterTextComputesItAgain) {
   EXPECT_EQ(session.sync(std::span(ids_).first(5)).value(), 0);
   EXPECT_EQ(session.tokens().size(), 5u);
 }
+
+// As a chat whose template drops earlier thoughts: a prompt of two messages, an answer, and a
+// prompt that has the first message, something else than the answer, and another message.
+class RememberingSession : public ::testing::TestWithParam<int64_t> {
+ protected:
+  LoadedModel model_{minnow_folder(),
+                     fast_backends().front(),
+                     {.context = 512, .max_rows = 64, .max_drafts = GetParam(), .checkpoints = 1}};
+
+  static std::vector<int32_t> text(int32_t first, size_t size) {
+    std::vector<int32_t> ids(size);
+    for (size_t i = 0; i < size; ++i) ids[i] = (first + int32_t(i) * 37) % 8000;
+    return ids;
+  }
+  // 24 greedy tokens behind `prompt`, which is remembered up to `remember`.
+  std::vector<int32_t> answer(Session& session, const std::vector<int32_t>& prompt,
+                              int64_t remember, int64_t reused) {
+    SoloDrafting drafting(DraftLength::fixed(3));
+    GenerateRequest request;
+    request.prompt = prompt;
+    request.remember = remember;
+    request.max_tokens = 24;
+    request.drafts = GetParam() > 0 ? &drafting : nullptr;
+    const auto result = generate(session, nullptr, request, {});
+    EXPECT_TRUE(result.ok());
+    EXPECT_EQ(result.value().reused_tokens, reused);
+    return result.value().ids;
+  }
+};
+
+TEST_P(RememberingSession, GoesBackToTheEndOfAMessage) {
+  const std::vector<int32_t> begins = text(5, 150);
+  std::vector<int32_t> first = begins, second = begins;
+  for (const int32_t id : text(77, 9)) first.push_back(id);
+  for (const int32_t id : text(400, 80)) second.push_back(id);
+  std::vector<int32_t> third(second.begin(), second.begin() + 200);
+  third.push_back(11);
+
+  std::vector<std::vector<int32_t>> right;
+  for (const auto* prompt : {&first, &second, &third}) {
+    Session session(model_.engine());
+    right.push_back(answer(session, *prompt, 0, 0));
+  }
+  Session session(model_.engine());
+  EXPECT_EQ(answer(session, first, 150, 0), right[0]);
+  EXPECT_EQ(answer(session, second, 200, 150), right[1]);
+  EXPECT_EQ(answer(session, third, 0, 200), right[2]) << "the second place took the first one's";
+  EXPECT_EQ(answer(session, first, 0, 0), right[0]) << "nothing of it is remembered any more";
+}
+
+TEST_P(RememberingSession, ProgressGoesOnOverTheRememberedPlace) {
+  Session session(model_.engine());
+  std::vector<int64_t> seen;
+  const auto note = [&](int64_t done, int64_t total) {
+    EXPECT_EQ(total, 100);
+    seen.push_back(done);
+    return true;
+  };
+  ASSERT_TRUE(session.sync(text(5, 100), note, 70).ok());
+  EXPECT_EQ(seen, (std::vector<int64_t>{64, 70, 100}));
+  seen.clear();
+  // A stop at the place itself stops.
+  session.clear();
+  const auto stop = [&](int64_t done, int64_t) { return done < 70; };
+  EXPECT_FALSE(session.sync(text(5, 100), stop, 70).ok());
+  EXPECT_EQ(session.tokens().size(), 70u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Drafts, RememberingSession, ::testing::Values(0, 3));
 
 TEST_F(SessionTest, RefusesIdsOutsideTheVocabulary) {
   Session session(model_.engine());
