@@ -9,6 +9,7 @@
 
 #include "models/drafter.h"
 #include "models/model_source.h"
+#include "tensor/buffer.h"
 #include "tests/golden/loaded_model.h"
 
 namespace slip {
@@ -25,8 +26,9 @@ class DraftingModel {
     auto loaded = source.value().load(options, *ops_, pool_, {});
     check(loaded.ok(), loaded.ok() ? "" : loaded.failure().message);
     model_ = std::move(loaded).value();
-    cache_ = std::make_unique<Cache>(model_->cache_specs(), CacheFormat{},
-                                     CacheSize{.sequences = 1, .pages = kContext / kPageLen});
+    cache_ = std::make_unique<Cache>(
+        model_->cache_specs(), CacheFormat{},
+        CacheSize{.sequences = 1, .pages = kContext / kPageLen}, ops_->memory());
   }
 
   Model& model() { return *model_; }
@@ -41,33 +43,40 @@ class DraftingModel {
     Drafter* const drafter = model_->drafter();
     const auto drafted = drafter ? int64_t(drafter->tokens().size()) : 0;
     Rows rows{{info.vocabulary, {}}, {drafted > 0 ? drafted : info.vocabulary, {}}};
-    std::vector<float> hidden;
+    const auto length = int64_t(ids.size());
+    Memory& memory = ops_->memory();
+    const Tensor tokens(memory, DType::i32, {length});
+    const Tensor hidden(memory, DType::f32, {length, info.hidden});
+    memory.upload(tokens.view.data, ids.data(), ids.size_bytes());
     const SequenceId sequence = cache_->open().value();
-    for_each_chunk(int64_t(ids.size()), [&](int64_t first, int64_t count) {
+    for_each_chunk(length, [&](int64_t first, int64_t count) {
       const Span span = cache_->extend(sequence, count, Cache::Rows::certain).value();
-      model_->forward({.ids = ids_view(ids, first, count),
-                       .host_ids = ids.subspan(size_t(first), size_t(count)),
-                       .spans = {&span, 1},
-                       .outputs = all(count),
-                       .logits = append(rows.logits.values, count, info.vocabulary),
-                       .hidden = append(hidden, count, info.hidden)},
-                      *cache_);
+      append(rows.logits, count, [&](const View& logits) {
+        model_->forward({.ids = tokens.view.slice(first, count),
+                         .host_ids = ids.subspan(size_t(first), size_t(count)),
+                         .spans = {&span, 1},
+                         .outputs = all(count),
+                         .logits = logits,
+                         .hidden = hidden.view.slice(first, count)},
+                        *cache_);
+      });
       cache_->commit(sequence, count);
     });
     if (drafter)
-      for_each_chunk(int64_t(ids.size()) - 1, [&](int64_t first, int64_t count) {
+      for_each_chunk(length - 1, [&](int64_t first, int64_t count) {
         const Span span{.rows = count,
                         .start = first,
                         .state_slot = Cache::state_slot(sequence),
                         .pages = cache_->pages(sequence)};
-        const DraftStep step{
-            .ids = ids_view(ids, first + 1, count),
-            .hidden = view(&hidden[size_t(first * info.hidden)], count, info.hidden),
-            .spans = {&span, 1},
-            .outputs = all(count),
-            .logits = append(rows.drafts.values, count, rows.drafts.vocabulary),
-            .next_hidden = {}};
-        drafter->draft({&step, 1}, *cache_);
+        append(rows.drafts, count, [&](const View& logits) {
+          const DraftStep step{.ids = tokens.view.slice(first + 1, count),
+                               .hidden = hidden.view.slice(first, count),
+                               .spans = {&span, 1},
+                               .outputs = all(count),
+                               .logits = logits,
+                               .next_hidden = {}};
+          drafter->draft({&step, 1}, *cache_);
+        });
       });
     cache_->close(sequence);
     return rows;
@@ -76,26 +85,25 @@ class DraftingModel {
  private:
   static constexpr int64_t kMaxRows = 256, kContext = 2048;
 
+  // In steps in which a row's bits do not depend on the rows beside it.
   template <class Body>
-  static void for_each_chunk(int64_t rows, const Body& body) {
-    for (int64_t done = 0; done < rows; done += kMaxRows)
-      body(done, std::min(kMaxRows, rows - done));
+  void for_each_chunk(int64_t rows, const Body& body) const {
+    const int64_t most = std::min(kMaxRows, ops_->invariant_rows());
+    for (int64_t done = 0; done < rows; done += most) body(done, std::min(most, rows - done));
   }
   std::span<const int64_t> all(int64_t rows) {
     outputs_.resize(size_t(rows));
     for (int64_t row = 0; row < rows; ++row) outputs_[size_t(row)] = row;
     return outputs_;
   }
-  static View view(float* data, int64_t rows, int64_t columns) {
-    return {reinterpret_cast<std::byte*>(data), DType::f32, {rows, columns}};
-  }
-  static View append(std::vector<float>& values, int64_t rows, int64_t columns) {
-    values.resize(values.size() + size_t(rows * columns));
-    return view(values.data() + values.size() - size_t(rows * columns), rows, columns);
-  }
-  static View ids_view(std::span<const int32_t> ids, int64_t first, int64_t rows) {
-    auto* data = const_cast<int32_t*>(ids.data() + first);  // a View does not know const
-    return {reinterpret_cast<std::byte*>(data), DType::i32, {rows}};
+  // Calls fill(logits), whose rows lie where the backend computes, and adds them to `rows`.
+  template <class Fill>
+  void append(LogitRows& rows, int64_t count, const Fill& fill) {
+    const Tensor logits(ops_->memory(), DType::f32, {count, rows.vocabulary});
+    fill(logits.view);
+    const size_t before = rows.values.size();
+    rows.values.resize(before + size_t(logits.view.count()));
+    ops_->memory().download(&rows.values[before], logits.view.data, logits.view.bytes());
   }
 
   ThreadPool pool_;
