@@ -145,7 +145,8 @@ class Calibrator {
   // Reads the text with an eye on the layer's matrices, and rounds them.
   Status calibrate(const Layer& layer, const fs::path& file, CalibratedCodes& codes) {
     std::vector<std::string> modules;
-    for (const PlannedTensor* tensor : layer.matrices) modules.push_back(tensor->module());
+    for (const PlannedTensor* tensor : layer.matrices)
+      if (ops_.knows(tensor->module())) modules.push_back(tensor->module());
     ops_.watch(modules, layer.name);
     SLIP_TRY_STATUS(read_text());
     LayerErrors errors{.layer = layer.name, .matrices = int64_t(layer.matrices.size())};
@@ -159,7 +160,7 @@ class Calibrator {
       const Weight plain = plain_weight(info, storage.back().data());
       SLIP_TRY(const PlainMatrix from,
                PlainMatrix::of(*tensor->source.stored, tensor->source.first_row, info.out));
-      const Gram* seen = ops_.gram_of(tensor->module());
+      const Gram* seen = ops_.knows(tensor->module()) ? ops_.gram_of(tensor->module()) : nullptr;
       if (seen && seen->rows < kLeastRows) seen = nullptr;
       const DescentGram* gram =
           seen ? &grams.try_emplace(seen, *seen, kDamping).first->second : nullptr;
@@ -220,6 +221,7 @@ class Calibrator {
 
   Status put_into_model(const Layer& layer, CalibratedCodes& codes) {
     for (const PlannedTensor* tensor : layer.matrices) {
+      if (!ops_.knows(tensor->module())) continue;
       const WeightInfo info{WeightFormat::int4_group, tensor->source.shape[0],
                             tensor->source.shape[1], request_.plan.group};
       const Buffer storage(host_memory(), plain_bytes(info));

@@ -75,9 +75,16 @@ void CapturingOps::watch(const std::vector<std::string>& modules, const std::str
     check(place != places_.end(), "watch: no matrix ", module);
     watched_.insert(place->second);
   }
-  last_place_ = nullptr;
+  layer_.clear();
   for (const auto& [name, place] : places_)
-    if (name.starts_with(layer) && place > last_place_) last_place_ = place;
+    if (layer.empty() || name == layer || name.starts_with(layer + ".")) layer_.insert(place);
+}
+
+void CapturingOps::meet(const Weight& weight) {
+  if (layer_.contains(weight.values.data))
+    entered_ = true;
+  else
+    ended_ |= entered_;
 }
 
 const Gram* CapturingOps::gram_of(const std::string& module) {
@@ -150,24 +157,24 @@ void CapturingOps::around(const char*, FunctionRef<void()> call) {
 }
 
 void CapturingOps::embed(const EmbedArgs& args) {
-  ended_ = false;
+  entered_ = ended_ = false;
   ForwardingOps::embed(args);
 }
 
 void CapturingOps::linear(const LinearArgs& args) {
+  meet(args.weight);
+  if (ended_) return;
   if (watches(args.weight)) {
     capture(args.x, args.weight);
   } else {
     last_input_ = nullptr;
-    ended_ |= lies_behind(args.weight);
   }
-  if (!ended_) backend().linear(args);
+  backend().linear(args);
 }
 
 void CapturingOps::linears(const LinearsArgs& args) {
   last_input_ = nullptr;
-  ended_ |= std::all_of(args.outputs.begin(), args.outputs.end(),
-                        [&](const LinearOutput& output) { return lies_behind(output.weight); });
+  meet(args.outputs.front().weight);
   if (ended_) return;
   for (const LinearOutput& output : args.outputs)
     if (watches(output.weight)) capture(args.x, output.weight);
@@ -176,7 +183,7 @@ void CapturingOps::linears(const LinearsArgs& args) {
 
 void CapturingOps::gated_mlp(const GatedMlpArgs& args) {
   last_input_ = nullptr;
-  ended_ |= lies_behind(args.mlp.gate);
+  meet(args.mlp.gate);
   if (ended_) return;
   if (watches(args.mlp)) {
     // Its parts, so that they come by here.
@@ -188,7 +195,7 @@ void CapturingOps::gated_mlp(const GatedMlpArgs& args) {
 
 void CapturingOps::experts(const ExpertsArgs& args) {
   last_input_ = nullptr;
-  ended_ |= lies_behind(args.experts.front().gate);
+  meet(args.experts.front().gate);
   if (ended_) return;
   const bool any = std::any_of(args.experts.begin(), args.experts.end(),
                                [&](const GatedMlp& mlp) { return watches(mlp); });

@@ -27,8 +27,11 @@ class CapturingOps : public ForwardingOps {
   // After a model was loaded through this: which matrix is which.
   void name_weights(std::span<const PlacedWeight> placed);
 
-  // Forgets what was captured and begins with these modules. Passes end behind the last matrix
-  // whose name begins with `layer`; what they would compute after it is undefined.
+  // Whether the model has such a matrix: layers that share keys do not read their own.
+  bool knows(const std::string& module) const { return places_.contains(module); }
+  // Forgets what was captured and begins with these modules. Passes end where they leave `layer`,
+  // the module that all of these are part of (empty: the model); what they would compute after it
+  // is undefined.
   void watch(const std::vector<std::string>& modules, const std::string& layer);
   // What went into a watched module since; null if nothing did. Modules that share their input
   // share the products.
@@ -37,9 +40,10 @@ class CapturingOps : public ForwardingOps {
   // Other numbers for a matrix of the model, of the same format.
   void replace(const std::string& module, const Weight& plain);
 
-  // A pass that is replayed would show nothing.
+  // A pass that is replayed would show nothing. But all rows go through all layers, as in one that
+  // is recorded, even where a family could leave out those whose logits nobody wants.
   void run_step(const StepKey& key, std::span<const Span> spans, const StepBody& body) override;
-  bool records(int64_t) const override { return false; }
+  bool records(int64_t) const override { return true; }
   Weight pack(const Weight& plain, std::span<std::byte> storage) override;
   // Weights that were not packed here would have no place.
   bool make_noise(const WeightInfo&, uint64_t, std::span<std::byte>, Weight&) override {
@@ -55,6 +59,9 @@ class CapturingOps : public ForwardingOps {
   // Its parts, so that they come by here.
   // NOLINTBEGIN(bugprone-parent-virtual-call)
   void norm_linears(const NormLinearsArgs& args) override { Ops::norm_linears(args); }
+  void add_branch_linears(const AddBranchLinearsArgs& args) override {
+    Ops::add_branch_linears(args);
+  }
   void gated_delta_net(const GatedDeltaNetArgs& args) override { Ops::gated_delta_net(args); }
   void gate_heads_linear(const GateHeadsLinearArgs& args) override { Ops::gate_heads_linear(args); }
   void routed_experts(const RoutedExpertsArgs& args) override { Ops::routed_experts(args); }
@@ -77,7 +84,8 @@ class CapturingOps : public ForwardingOps {
   bool watches(const GatedMlp& mlp) const {
     return watches(mlp.gate) || watches(mlp.up) || watches(mlp.down);
   }
-  bool lies_behind(const Weight& weight) const { return weight.values.data > last_place_; }
+  // The pass has come to a matrix.
+  void meet(const Weight& weight);
   void watched_experts(const ExpertsArgs& args);
   void capture(const View& x, const Weight& weight);
   void add_waiting(Capture& capture);
@@ -88,8 +96,8 @@ class CapturingOps : public ForwardingOps {
   std::map<std::string, std::byte*> places_;  // of modules
   std::set<const std::byte*> watched_;
   std::map<const std::byte*, std::shared_ptr<Capture>> captures_;
-  const std::byte* last_place_ = nullptr;           // of the layer that is watched
-  bool ended_ = false;                              // this pass is behind it
+  std::set<const std::byte*> layer_;                // all matrices of the layer that is watched
+  bool entered_ = false, ended_ = false;            // this pass has come to it; is behind it
   Buffer expert_rows_, expert_sums_, mlp_scratch_;  // of one expert
   const std::byte* last_input_ = nullptr;  // of the matrix before, if nothing came in between
   std::shared_ptr<Capture> last_capture_;
