@@ -159,6 +159,17 @@ void RecordingOps::norm_linears(const NormLinearsArgs& args) {
   backend().norm_linears(args);
 }
 
+void RecordingOps::add_branch_linears(const AddBranchLinearsArgs& args) {
+  const std::vector<NormOutput> normed(args.branch.outputs.begin(), args.branch.outputs.end());
+  record_outputs("add_branch_linears", args.outputs,
+                 [branch = args.branch, normed](Ops& ops, const auto& outputs) {
+                   AddBranchArgs again = branch;
+                   again.outputs = normed;
+                   ops.add_branch_linears({.branch = again, .outputs = outputs});
+                 });
+  backend().add_branch_linears(args);
+}
+
 template <class Again>
 void RecordingOps::record_outputs(std::string label, std::span<const LinearOutput> args,
                                   Again again) {

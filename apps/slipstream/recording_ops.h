@@ -54,6 +54,7 @@ class RecordingOps : public ForwardingOps {
   void soft_cap(const SoftCapArgs& args) override;
   void cluster_head(const ClusterHeadArgs& args) override;
   void norm_linears(const NormLinearsArgs& args) override;
+  void add_branch_linears(const AddBranchLinearsArgs& args) override;
 
  private:
   template <class Args>

@@ -49,9 +49,10 @@ struct RmsNormArgs {
   float factor = 1;
 };
 
-// A branch joins the residual, which is then normed for those that read it next:
-//   residual = factor * (residual + norm(branch) * scale)
-//   out = factor * (norm(residual) * scale), for every output
+// A branch joins the residual, which is then normed for those that read it next. What is written is
+// apart from what is read, but that the sum may be the residual:
+//   sum = factor * (residual + norm(branch) * scale)
+//   out = factor * (norm(sum) * scale), for every output
 struct NormOutput {
   View scale;  // [dim]
   View out;    // [rows, dim]
@@ -63,11 +64,14 @@ struct AddBranchArgs {
   View residual;  // [rows, dim]
   float eps;
   float factor = 1;
+  View sum{};  // [rows, dim]; empty: the residual itself
   // Two branches are normed each for itself and added before that:
   // branch = norm(branch) * branch_scale + norm(beside) * beside_scale
   View beside{};  // [rows, dim]; empty: one branch alone
   View branch_scale{}, beside_scale{};
   std::span<const NormOutput> outputs{};
+
+  const View& joined() const { return sum.empty() ? residual : sum; }
 };
 
 // out = W x, or out += W x
@@ -91,6 +95,12 @@ struct LinearsArgs {
 // The same on norm.out, which is written, too.
 struct NormLinearsArgs {
   RmsNormArgs norm;
+  std::span<const LinearOutput> outputs;
+};
+
+// The same on the first output of a branch that joins the residual.
+struct AddBranchLinearsArgs {
+  AddBranchArgs branch;  // with outputs
   std::span<const LinearOutput> outputs;
 };
 
@@ -334,6 +344,7 @@ struct RotateAndStoreArgs {
   View out_q;  // [rows, q_heads, head_dim]
   KvPages kv;
   std::span<const Span> spans;
+  bool norm_v = false;  // values are normalised too, without a scale
 };
 
 // Causal softmax attention of every row to its own sequence, positions 0 up to its own, or the

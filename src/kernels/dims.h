@@ -191,6 +191,7 @@ inline Dims check_shapes(const AddBranchArgs& args) {
   dims.match("branch", args.branch.shape, {"rows", "dim"});
   dims.match("scale", args.scale.shape, {"dim"});
   dims.match("residual", args.residual.shape, {"rows", "dim"});
+  if (!args.sum.empty()) dims.match("sum", args.sum.shape, {"rows", "dim"});
   if (!args.beside.empty()) {
     dims.match("beside", args.beside.shape, {"rows", "dim"});
     dims.match("branch_scale", args.branch_scale.shape, {"dim"});

@@ -92,6 +92,9 @@ class ForwardingOps : public Ops {
   void norm_linears(const NormLinearsArgs& args) override {
     forward("norm_linears", &Ops::norm_linears, args);
   }
+  void add_branch_linears(const AddBranchLinearsArgs& args) override {
+    forward("add_branch_linears", &Ops::add_branch_linears, args);
+  }
 
  protected:
   Ops& backend() const { return backend_; }

@@ -93,23 +93,38 @@ void Ops::add_branch(const AddBranchArgs& args) {
     rms_norm(
         {.x = args.beside, .scale = args.beside_scale, .out = branch, .eps = eps, .add = true});
   }
+  const View& sum = args.joined();
+  if (sum.data != args.residual.data)
+    memory().copy(sum.data, args.residual.data, args.residual.bytes());
   rms_norm({.x = branch,
             .scale = args.scale,
-            .out = args.residual,
+            .out = sum,
             .eps = eps,
             .add = true,
             .factor = args.factor});
   for (const NormOutput& output : args.outputs)
-    rms_norm({.x = args.residual,
-              .scale = output.scale,
-              .out = output.out,
-              .eps = eps,
-              .factor = output.factor});
+    rms_norm(
+        {.x = sum, .scale = output.scale, .out = output.out, .eps = eps, .factor = output.factor});
 }
 
 void Ops::norm_linears(const NormLinearsArgs& args) {
   rms_norm(args.norm);
   linears({.x = args.norm.out, .outputs = args.outputs});
+}
+
+void Ops::add_branch_linears(const AddBranchLinearsArgs& args) {
+  check(!args.branch.outputs.empty(), "add_branch_linears: a branch without outputs");
+  // The first output is normed on its way into the weights.
+  const NormOutput& first = args.branch.outputs.front();
+  AddBranchArgs branch = args.branch;
+  branch.outputs = branch.outputs.subspan(1);
+  add_branch(branch);
+  norm_linears({.norm = {.x = branch.joined(),
+                         .scale = first.scale,
+                         .out = first.out,
+                         .eps = branch.eps,
+                         .factor = first.factor},
+                .outputs = args.outputs});
 }
 
 void Ops::gated_delta_net(const GatedDeltaNetArgs& args) {

@@ -113,6 +113,7 @@ class Ops {
   virtual void add_branch(const AddBranchArgs& args);
   virtual void linears(const LinearsArgs& args);
   virtual void norm_linears(const NormLinearsArgs& args);
+  virtual void add_branch_linears(const AddBranchLinearsArgs& args);
   virtual void gated_delta_net(const GatedDeltaNetArgs& args);
   virtual void gate_heads_linear(const GateHeadsLinearArgs& args);
   virtual void gated_mlp(const GatedMlpArgs& args);

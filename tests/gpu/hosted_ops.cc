@@ -267,17 +267,41 @@ void HostedOps::mlp_and_experts(const MlpAndExpertsArgs& args) {
       [&] { far_->mlp_and_experts(far); });
 }
 
-void HostedOps::add_branch(const AddBranchArgs& args) {
-  AddBranchArgs far = args;
-  std::vector<NormOutput> outputs(args.outputs.begin(), args.outputs.end());
-  far.outputs = outputs;
-  Views read = {&far.scale, &far.beside, &far.branch_scale, &far.beside_scale};
-  Views written = {&far.branch, &far.residual};
-  for (NormOutput& output : outputs) {
-    read.push_back(&output.scale);
-    written.push_back(&output.out);
+namespace {
+
+// A branch that joins the residual, with outputs of its own.
+struct FarBranch {
+  AddBranchArgs args;
+  std::vector<NormOutput> outputs;
+  std::vector<View*> read, written;
+
+  explicit FarBranch(const AddBranchArgs& near)
+      : args(near),
+        outputs(near.outputs.begin(), near.outputs.end()),
+        read{&args.scale, &args.beside, &args.branch_scale, &args.beside_scale},
+        written{&args.branch, &args.sum} {
+    args.outputs = outputs;
+    (args.sum.empty() ? written : read).push_back(&args.residual);
+    for (NormOutput& output : outputs) {
+      read.push_back(&output.scale);
+      written.push_back(&output.out);
+    }
   }
-  run("add_branch", read, written, [&] { far_->add_branch(far); });
+};
+
+}  // namespace
+
+void HostedOps::add_branch(const AddBranchArgs& args) {
+  FarBranch far(args);
+  run("add_branch", far.read, far.written, [&] { far_->add_branch(far.args); });
+}
+
+void HostedOps::add_branch_linears(const AddBranchLinearsArgs& args) {
+  FarBranch far(args.branch);
+  std::vector<LinearOutput> outputs(args.outputs.begin(), args.outputs.end());
+  for (LinearOutput& output : outputs) far.written.push_back(&output.out);
+  run("add_branch_linears", far.read, far.written,
+      [&] { far_->add_branch_linears({.branch = far.args, .outputs = outputs}); });
 }
 
 void HostedOps::norm_linears(const NormLinearsArgs& args) {

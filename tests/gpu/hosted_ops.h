@@ -56,6 +56,7 @@ class HostedOps final : public ForwardingOps {
   void mlp_and_experts(const MlpAndExpertsArgs& args) override;
   void add_branch(const AddBranchArgs& args) override;
   void norm_linears(const NormLinearsArgs& args) override;
+  void add_branch_linears(const AddBranchLinearsArgs& args) override;
   void cluster_head(const ClusterHeadArgs& args) override;
 
  private:

@@ -43,6 +43,9 @@ class Backend final : public RefOps {
   void mlp_and_experts(const MlpAndExpertsArgs&) override { asked.emplace_back("mlp_and_experts"); }
   void cluster_head(const ClusterHeadArgs&) override { asked.emplace_back("cluster_head"); }
   void norm_linears(const NormLinearsArgs&) override { asked.emplace_back("norm_linears"); }
+  void add_branch_linears(const AddBranchLinearsArgs&) override {
+    asked.emplace_back("add_branch_linears");
+  }
 
   std::vector<std::string> asked;
 
@@ -96,13 +99,14 @@ TEST(ForwardingOps, WhatHasADefaultIsTheBackends) {
   ops.mlp_and_experts({.mlp = dense, .experts = {.logits = {}, .experts = experts}});
   ops.cluster_head({});
   ops.norm_linears({});
+  ops.add_branch_linears({});
   ops.gated_delta_net({});
   ops.gate_heads_linear({});
   EXPECT_THAT(backend.asked,
               ElementsAre("run_step", "forget_steps", "peaks", "candidates", "soft_cap", "join",
                           "add_branch", "linears", "gated_mlp", "experts", "routed_experts",
-                          "mlp_and_experts", "cluster_head", "norm_linears", "gated_delta_net",
-                          "gate_heads_linear"));
+                          "mlp_and_experts", "cluster_head", "norm_linears", "add_branch_linears",
+                          "gated_delta_net", "gate_heads_linear"));
 }
 
 class Around final : public ForwardingOps {

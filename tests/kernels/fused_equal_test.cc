@@ -86,44 +86,118 @@ TEST_P(FusedEqual, NormThenLinears) {
   }
 }
 
+// A branch that joins the residual, alone or with one beside it; some outputs of the sum.
+struct Branch {
+  Guarded branch, beside, residual, sum, scale, other, third;
+  std::vector<Guarded> normed;
+  bool two, apart;  // a branch beside it; the sum does not replace the residual
+
+  Branch(int64_t rows, int64_t dim, size_t outputs, bool with_beside, bool sum_apart, Rng& rng)
+      : branch(random_tensor({rows, dim}, rng)),
+        beside(random_tensor({rows, dim}, rng)),
+        residual(random_tensor({rows, dim}, rng)),
+        sum(random_tensor({rows, dim}, rng)),
+        scale(random_tensor({dim}, rng)),
+        other(random_tensor({dim}, rng)),
+        third(random_tensor({dim}, rng)),
+        two(with_beside),
+        apart(sum_apart) {
+    for (size_t i = 0; i < outputs; ++i) normed.emplace_back(Shape{rows, dim});
+  }
+  Branch(const Branch& from)
+      : branch(copy_of(from.branch)),
+        beside(copy_of(from.beside)),
+        residual(copy_of(from.residual)),
+        sum(copy_of(from.sum)),
+        scale(copy_of(from.scale)),
+        other(copy_of(from.other)),
+        third(copy_of(from.third)),
+        two(from.two),
+        apart(from.apart) {
+    for (const Guarded& each : from.normed) normed.push_back(copy_of(each));
+  }
+  Branch& operator=(const Branch&) = delete;
+
+  // `factor`: of the first output.
+  std::vector<NormOutput> outputs(float factor) const {
+    std::vector<NormOutput> list;
+    const View scales[] = {other, scale, third};
+    for (size_t i = 0; i < normed.size(); ++i)
+      list.push_back({scales[i], normed[i], i == 0 ? factor : 0.3f});
+    return list;
+  }
+  AddBranchArgs args(std::span<const NormOutput> list) const {
+    return {.branch = branch,
+            .scale = scale,
+            .residual = residual,
+            .eps = kEps,
+            .factor = two ? 0.7f : 1.0f,
+            .sum = apart ? sum.view() : View{},
+            .beside = two ? beside.view() : View{},
+            .branch_scale = two ? other.view() : View{},
+            .beside_scale = two ? third.view() : View{},
+            .outputs = list};
+  }
+  void expect_same(const Branch& right, const std::string& what) const {
+    expect_same_bits(residual.values(), right.residual.values(), what);
+    expect_same_bits(sum.values(), right.sum.values(), what);
+    for (size_t i = 0; i < normed.size(); ++i)
+      expect_same_bits(normed[i].values(), right.normed[i].values(), what);
+  }
+};
+
 TEST_P(FusedEqual, BranchesOfAResidual) {
   Rng rng(4);
   // As in NormThenLinears; the last is more than a block keeps.
   for (const int64_t dim : {128, 384, 1536, 2816, 33, 130, 4096, 5376, 8192, 9216}) {
-    const Guarded scale = random_tensor({dim}, rng), other = random_tensor({dim}, rng);
-    const Guarded third = random_tensor({dim}, rng);
     for (const int64_t rows : some_of(kRowCounts)) {
       for (const size_t outputs : {0, 1, 3}) {
         for (const bool two : {false, true}) {
-          const Guarded beside = random_tensor({rows, dim}, rng);
-          struct Buffers {
-            Guarded branch, residual;
-            std::vector<Guarded> normed;
-          } fused{random_tensor({rows, dim}, rng), random_tensor({rows, dim}, rng), {}};
-          for (size_t i = 0; i < outputs; ++i) fused.normed.emplace_back(Shape{rows, dim});
-          Buffers composed{copy_of(fused.branch), copy_of(fused.residual), {}};
-          for (const Guarded& normed : fused.normed) composed.normed.push_back(copy_of(normed));
-          const auto run = [&](Buffers& on, void (*op)(Ops&, const AddBranchArgs&)) {
-            std::vector<NormOutput> list;
-            const View scales[] = {other, scale, third};
-            for (size_t i = 0; i < outputs; ++i)
-              list.push_back({scales[i], on.normed[i], i == 1 ? 0.3f : 1.0f});
-            op(ops(), {.branch = on.branch,
-                       .scale = scale,
-                       .residual = on.residual,
-                       .eps = kEps,
-                       .factor = two ? 0.7f : 1.0f,
-                       .beside = two ? beside.view() : View{},
-                       .branch_scale = two ? other.view() : View{},
-                       .beside_scale = two ? third.view() : View{},
-                       .outputs = list});
-          };
-          run(fused, [](Ops& ops, const AddBranchArgs& args) { ops.add_branch(args); });
-          run(composed, [](Ops& ops, const AddBranchArgs& args) { ops.Ops::add_branch(args); });
+          const Branch fused(rows, dim, outputs, two, rows % 2 == 0, rng), composed(fused);
+          const std::vector<NormOutput> list = fused.outputs(0.9f);
+          const std::vector<NormOutput> right = composed.outputs(0.9f);
+          ops().add_branch(fused.args(list));
+          ops().Ops::add_branch(composed.args(right));
+          fused.expect_same(composed, cat("branch of ", dim, ", ", rows, " rows"));
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(FusedEqual, BranchThenLinears) {
+  Rng rng(5);
+  const std::vector<WeightFormat> layers[] = {
+      {bf16}, {int4_group}, {int4_group, int4_group}, {int4_group, bf16}, {int8_row, int4_group}};
+  // A branch alone and with one beside it; all that read the sum, or only these weights.
+  struct Form {
+    bool two;
+    size_t outputs;
+    float factor;
+  };
+  constexpr Form kForms[] = {
+      {false, 1, 1.0f}, {false, 3, 0.02f}, {true, 1, 1.0f}, {true, 3, 0.02f}};
+  // Four slabs of a warp at most; then more than floats take, and more than int4 does.
+  for (const int64_t dim : {384, 1536, 2816, 33, 5376, 8192, 9216}) {
+    for (const std::vector<WeightFormat>& formats : layers) {
+      if (dim % 128 != 0 && formats[0] != bf16) continue;
+      const std::vector<TestWeight> weights = make_weights(ops(), formats, dim, rng);
+      for (const int64_t rows : some_of(kRowCounts)) {
+        for (const Form& form : kForms) {
+          if (rows > 1 && form.two != (form.outputs == 3)) continue;  // several take one way
+          const bool apart = rows == 1 || rng.integer(0, 3) > 0;
+          const Branch fused(rows, dim, form.outputs, form.two, apart, rng), composed(fused);
+          const std::vector<NormOutput> list = fused.outputs(form.factor);
+          const std::vector<NormOutput> right = composed.outputs(form.factor);
+          Results results(weights, rows, rng);
+          ops().add_branch_linears(
+              {.branch = fused.args(list), .outputs = results.outputs(results.fused)});
+          ops().Ops::add_branch_linears(
+              {.branch = composed.args(right), .outputs = results.outputs(results.composed)});
           const std::string what = cat("branch of ", dim, ", ", rows, " rows");
-          expect_same_bits(fused.residual.values(), composed.residual.values(), what);
-          for (size_t i = 0; i < outputs; ++i)
-            expect_same_bits(fused.normed[i].values(), composed.normed[i].values(), what);
+          fused.expect_same(composed, what);
+          results.expect_equal(what);
           if (HasFailure()) return;
         }
       }

@@ -105,7 +105,7 @@ struct KvStorage {
 
 // Stores rows; with a coded recipe they are left rotated. Returns the queries for attention.
 inline Guarded store(Ops& ops, const KvRows& rows, const KvPages& pages,
-                     std::span<const Span> spans) {
+                     std::span<const Span> spans, bool norm_v = false) {
   const Guarded ones = constant_tensor({rows.shape.head_dim}, 1);
   Guarded q(rows.q.view().shape);
   ops.rotate_and_store({.q = rows.q,
@@ -118,7 +118,8 @@ inline Guarded store(Ops& ops, const KvRows& rows, const KvPages& pages,
                         .sin = rows.sin,
                         .out_q = q,
                         .kv = pages,
-                        .spans = spans});
+                        .spans = spans,
+                        .norm_v = norm_v});
   return q;
 }
 

@@ -130,6 +130,50 @@ TEST_P(WindowEqual, QueriesAloneAreRotatedAsBesideKeys) {
   expect_same_bits(alone.values(), both.values(), "queries");
 }
 
+TEST_P(WindowEqual, ValuesAreNormedOnTheWayAsBefore) {
+  Rng rng(5);
+  constexpr int64_t kWindow = 40;
+  struct Case {
+    KvShape shape;
+    const char* recipe;
+    int64_t length;
+    double error;
+  };
+  for (const Case& test : {Case{{4, 2, 48, 64}, "f32", 70, 1e-3},
+                           {{4, 1, 512, 64}, "f32", 70, 1e-3},
+                           {{4, 2, 256, 64}, "bf16", 70, 0.02},
+                           {{4, 1, 512, 64}, "k4v4", 70, 5e-3},
+                           {{4, 2, 128, 64}, "k4v4", 9, 5e-3}}) {
+    const KvShape& shape = test.shape;
+    const int64_t length = test.length;
+    const KvRecipe recipe = parse_kv_recipe(test.recipe).value();
+    KvRows before(shape, length, rng), on_the_way(shape, length);
+    for (float& value : before.v.values()) value *= 3;  // far from what they are when normed
+    on_the_way.copy(0, before, 0, length);
+    const View heads = before.v.view().reshaped({length * shape.kv_heads, shape.head_dim});
+    ref().rms_norm({.x = heads, .scale = {}, .out = heads, .eps = 1e-6f});
+    const auto attend = [&](Ops& on, const KvRows& rows, bool norm_v) {
+      const KvStorage storage({recipe.keys, recipe.values}, shape, 2);
+      const int32_t pages[] = {1, 0};
+      const Span span{.rows = length, .start = 0, .pages = pages};
+      const Guarded q = store(on, rows, storage.views(), {&span, 1}, norm_v);
+      Guarded out(q.view().shape);
+      on.attention({.q = q,
+                    .kv = storage.views(),
+                    .out = out,
+                    .scale = 1.0f / std::sqrt(float(shape.head_dim)),
+                    .spans = {&span, 1},
+                    .k = rows.k,
+                    .v = rows.v,
+                    .window = recipe.coded() ? 0 : kWindow});
+      return out;
+    };
+    const Guarded right = attend(ref(), before, false), ours = attend(ops(), on_the_way, true);
+    expect_close(ours.values(), right.values(), 0, test.error,
+                 cat(test.recipe, " ", shape.head_dim));
+  }
+}
+
 // Questions about stored positions, as drafters ask: with a coded cache, at every place of a page.
 TEST_P(WindowEqual, QuestionsAboutStoredPositions) {
   Rng rng(4);

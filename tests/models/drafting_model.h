@@ -26,9 +26,9 @@ class DraftingModel {
     auto loaded = source.value().load(options, *ops_, pool_, {});
     check(loaded.ok(), loaded.ok() ? "" : loaded.failure().message);
     model_ = std::move(loaded).value();
-    cache_ = std::make_unique<Cache>(
-        model_->cache_specs(), CacheFormat{},
-        CacheSize{.sequences = 1, .pages = kContext / kPageLen}, ops_->memory());
+    cache_ = std::make_unique<Cache>(model_->cache_specs(), CacheFormat{},
+                                     CacheSize{.sequences = 1, .pages = kContext / kPageLen},
+                                     ops_->memory());
   }
 
   Model& model() { return *model_; }

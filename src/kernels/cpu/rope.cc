@@ -83,8 +83,13 @@ void CpuOps::rotate_and_store(const RotateAndStoreArgs& args) {
     if (!stores) return;
     const int64_t position = span.start + span_row;
     for (int64_t head = 0; head < kv_heads; ++head) {
-      alignas(64) float key[kMaxHeadDim];
+      alignas(64) float key[kMaxHeadDim], normed[kMaxHeadDim];
       const float* value = args.v.f32() + (row * kv_heads + head) * head_dim;
+      if (args.norm_v) {
+        loops_.rms_norm(
+            {.x = value, .scale = nullptr, .count = head_dim, .eps = args.eps, .out = normed});
+        value = normed;
+      }
       loops_.rms_norm({.x = args.k.f32() + (row * kv_heads + head) * head_dim,
                        .scale = args.k_scale.f32(),
                        .count = head_dim,

@@ -30,6 +30,24 @@ class TileBlock {
   __device__ TileBlock(const TileParams& params, Shared& shared)
       : p_(params), shared_(shared), queries_(params, shared) {}
 
+  // Asks for what the block reads first, before anybody knows its queries. Since it was last read a
+  // step's weights have gone by, so that it lies in no cache, nor does the entry of its page.
+  __device__ __forceinline__ void prefetch() const {
+    const TileWork& work = shared_.work;
+    if (work.begin < (Cache::kCoded ? work.pages_end : work.end)) {
+      prefetch_page<typename Cache::Keys>(key_page(work.begin));
+      prefetch_page<Values>(value_page(work.begin));
+    }
+    if constexpr (Cache::kCoded) {
+      const int64_t chunk = first_uncoded();
+      if (chunk >= work.end) return;
+      const int64_t at = tail_begin(chunk);
+      const int64_t bytes = min(int64_t(kChunk), work.end - chunk) * kDim * sizeof(uint16_t);
+      prefetch_values(p_.key_tail + at, bytes);
+      prefetch_values(p_.value_tail + at, bytes);
+    }
+  }
+
   // All positions of the work, and what comes of them.
   __device__ __forceinline__ void run() {
     const TileWork& work = shared_.work;
@@ -144,6 +162,19 @@ class TileBlock {
     return page<Values>(p_.values, p_.value_scales, chunk);
   }
 
+  __device__ __forceinline__ static void prefetch_values(const void* from, int64_t bytes) {
+    prefetch_bytes(static_cast<const std::byte*>(from), bytes, int(threadIdx.x), kTileThreads);
+  }
+  template <class Source>
+  __device__ __forceinline__ static void prefetch_page(const typename Cache::Page& page) {
+    if constexpr (Cache::kCoded) {
+      prefetch_values(page.codes, Source::kLaneWords * 4 * kTileThreads);
+      prefetch_values(page.scales, kChunk * sizeof(*page.scales));
+    } else {
+      prefetch_values(page.rows, page.valid * page.stride * int64_t(sizeof(*page.rows)));
+    }
+  }
+
   // The page that the tile's first row reads uncoded, if it is of this block.
   __device__ __forceinline__ int64_t first_uncoded() const {
     const TileWork& work = shared_.work;
@@ -239,11 +270,11 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
   // Spans come from the host, before the step.
   if (threadIdx.x == 0) shared.work.find(p, Cache::kCoded, lead<Cache>(p));
   __syncthreads();
+  TileBlock<Cache, kTiles> block(p, shared);
+  const bool has_work = shared.work.begin < shared.work.end;
+  if (has_work) block.prefetch();
   wait_for_inputs();
-  if (shared.work.begin < shared.work.end) {
-    TileBlock<Cache, kTiles> block(p, shared);
-    block.run();
-  }
+  if (has_work) block.run();
   if (p.counters && finishes_last(p.counters[blockIdx.z * gridDim.x + blockIdx.x], gridDim.y))
     combine_segments<Cache::kDim, Cache::kCoded>(p, shared.work);
 }

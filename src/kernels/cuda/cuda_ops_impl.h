@@ -50,6 +50,7 @@ class CudaOps : public Ops {
   void linears(const LinearsArgs& args) override;
   void add_branch(const AddBranchArgs& args) override;
   void norm_linears(const NormLinearsArgs& args) override;
+  void add_branch_linears(const AddBranchLinearsArgs& args) override;
   void gated_delta_net(const GatedDeltaNetArgs& args) override;
   void gate_heads_linear(const GateHeadsLinearArgs& args) override;
   void gated_mlp(const GatedMlpArgs& args) override;

@@ -22,6 +22,10 @@ inline constexpr int kByteRings[] = {4, 2};
 // more of them.
 inline constexpr int kFewPlaces = 4;
 
+// What is asked for behind a ring arrives behind it. A row that is normed follows a kernel that
+// ends late, so that its ring is still on its way then, and is waited for longest.
+constexpr int early_slots_before_norm(int slots) { return (3 * slots + 4) / 8; }
+
 struct Plan {
   int rows;  // of a block
   int slots;

@@ -10,16 +10,6 @@ namespace {
 
 using namespace gemv;
 
-// Adds up what the warps have of some tiles, of which `first` is the first, and writes it.
-__device__ __forceinline__ void finish_tiles(const FewRows& work, int first, int64_t first_row,
-                                             int rows, const float* partials) {
-  const FinishPlace place(first, rows);
-  TileOutput output;  // asked for now, there after the barrier
-  if (place.exists(work)) output.find(work, place.tile, first_row + place.row);
-  __syncthreads();
-  if (output.out) output.write(work, place.sum(work, partials, work.slabs_per_tile));
-}
-
 constexpr int kInt4NormRings[] = {8, 3};  // one row: whoever has no room for 8 seldom has for 5
 constexpr int kMostNormSlabs = 4;
 static_assert(kMostNormedSlabs == kMostNormSlabs * kRoundWarps);
@@ -164,9 +154,7 @@ void launch_few_rows(const Launcher& launcher, const LinearInput& input, const L
   work.add = add;
   const Plan plan = plan_few_rows(launcher, work, int4, rings_for(int4, bool(norm)));
   const int rows = plan.rows, slots = plan.slots, blocks = plan.blocks;
-  // What is asked for behind a ring arrives behind it. A row that is normed follows a kernel that
-  // ends late, so that its ring is still on its way then, and is waited for longest.
-  work.early_slots = norm ? (3 * slots + 4) / 8 : slots - 1;
+  work.early_slots = norm ? early_slots_before_norm(slots) : slots - 1;
   // Floats of the usual kind go beside the others.
   const bool values_at_hand = norm || (input.rounded && input.quads && rows == input.rows &&
                                        work.slabs_per_tile <= kFloatSlabsBeside * kRoundWarps);

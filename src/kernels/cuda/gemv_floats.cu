@@ -1,5 +1,6 @@
 // Weights of floats in steps of few rows, where there are none in slabs beside them.
 #include "kernels/cuda/float_outputs.cuh"
+#include "kernels/cuda/joined_row.cuh"
 #include "kernels/cuda/normed_row.cuh"
 
 namespace slip {
@@ -99,24 +100,51 @@ __global__ void __launch_bounds__(kFloatThreads)
   }
 }
 
-// The same of rows that are to be normed.
-template <int kNormSlabs>
+// A block per pair of outputs of a row. with_row(index, use) makes the row while weights are on
+// their way, and calls use(what the warp has of it).
+template <int kSlabs, class WithRow>
+__device__ __forceinline__ void floats_of_row(const LinearInput& input, const LinearJobs& jobs,
+                                              const WithRow& with_row) {
+  let_next_begin();
+  __shared__ FloatPartials partials;
+  using Pair = FloatPair<Bf16Row, kFloatWarps, kSlabs>;
+  const Pair pair(jobs, int(blockIdx.x), int(input.in));
+  const int row = int(blockIdx.y);
+  with_row(row, [&](const float4(&x)[kSlabs]) {
+    typename Pair::Sums sums;
+    pair.add(x, sums);
+    pair.put(sums, partials);
+  });
+  __syncthreads();
+  pair.finish(partials, int(threadIdx.x), row, false);
+}
+
+// Rows that are normed on their way in.
+template <int kSlabs>
 __global__ void __launch_bounds__(kFloatThreads)
     normed_floats_kernel(const __grid_constant__ LinearInput input,
                          const __grid_constant__ LinearNorm norm,
                          const __grid_constant__ LinearJobs jobs) {
-  let_next_begin();
-  __shared__ float squares[kNormSlabs * kFloatWarps];
-  __shared__ FloatPartials partials;
-  using Pair = FloatPair<Bf16Row, kFloatWarps, kNormSlabs>;
-  const Pair pair(jobs, int(blockIdx.x), int(input.in));
-  typename Pair::Sums sums;
-  const int row = int(blockIdx.y);
-  const NormedRow<kFloatWarps, kNormSlabs> normed(input, row, norm, squares, [] {});
-  pair.add(normed.x, sums);
-  pair.put(sums, partials);
-  __syncthreads();
-  pair.finish(partials, int(threadIdx.x), row, false);
+  __shared__ float squares[kSlabs * kFloatWarps];
+  floats_of_row<kSlabs>(input, jobs, [&](int row, const auto& use) {
+    use(NormedRow<kFloatWarps, kSlabs>(input, row, norm, squares, [] {}).x);
+  });
+}
+
+// Rows that a branch joins.
+template <int kSlabs>
+__global__ void __launch_bounds__(kFloatThreads)
+    joined_floats_kernel(const __grid_constant__ LinearInput input,
+                         const __grid_constant__ BranchParams branch,
+                         const __grid_constant__ LinearJobs jobs) {
+  __shared__ float squares[kJoinNorms * kSlabs * kFloatWarps];
+  floats_of_row<kSlabs>(input, jobs, [&](int index, const auto& use) {
+    JoinedRow<kSlabs> row(branch, index, squares, [] {});
+    row.find_norm();
+    const RowPart<kSlabs> normed = row.output(0);
+    use(normed.quads);
+    row.share_stores(normed);
+  });
 }
 
 template <class Row>
@@ -166,7 +194,7 @@ void floats_few_rows(const Launcher& launcher, const LinearInput& input, const L
 }
 
 bool norms_floats(const LinearInput& input, const LinearJobs& floats) {
-  return floats.count > 0 && input.rows <= kFewLinearRows && input.quads &&
+  return floats.count > 0 && input.rows > 0 && input.rows <= kFewLinearRows && input.quads &&
          input.in <= kMostFloatNormSlabs * kFloatWarps * kNormSlab && all_bf16(floats);
 }
 
@@ -178,6 +206,25 @@ void norm_into_floats(const Launcher& launcher, const LinearInput& input, const 
                                                  : normed_floats_kernel<kMostFloatNormSlabs>;
   launch(launcher, dim3(unsigned(floats.units), unsigned(input.rows)), kFloatThreads, 0, kernel,
          input, norm, floats);
+}
+
+// Every block joins its row, which is more than it multiplies: that pays while blocks run at once,
+// as those of a router.
+bool joins_into_floats(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
+                       const LinearJobs& floats) {
+  constexpr int64_t kBlocksAtOnce = 2;  // of a multiprocessor
+  return slabs.count == 0 && norms_floats(input, floats) &&
+         floats.units * input.rows <= kBlocksAtOnce * launcher.multiprocessors;
+}
+
+void join_into_floats(const Launcher& launcher, const LinearInput& input,
+                      const BranchParams& branch, const LinearJobs& floats) {
+  const int64_t slabs = slab_count(input.in);
+  const auto kernel = slabs <= 2 * kFloatWarps   ? joined_floats_kernel<2>
+                      : slabs <= 3 * kFloatWarps ? joined_floats_kernel<3>
+                                                 : joined_floats_kernel<kMostFloatNormSlabs>;
+  launch(launcher, dim3(unsigned(floats.units), unsigned(input.rows)), kFloatThreads, 0, kernel,
+         input, branch, floats);
 }
 
 }  // namespace slip

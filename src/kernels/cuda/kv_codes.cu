@@ -164,7 +164,7 @@ __device__ void rotate_row(const StoreParams& p, bool is_keys, int64_t row, int 
   const CodedKvSide& kv = is_keys ? p.keys : p.values;
   float* x = kv.rows + (row * p.shape.kv_heads + kv_head) * dim;
   if (is_keys) {
-    normalise_and_rotate<kMost>(p.rotate, row, x, p.rotate.k_scale, head);
+    normalise_and_rotate<kMost>(p.rotate, row, x, p.rotate.k_scale, p.rotate.pairs, head);
   } else {
     for_head<kMost>(dim, [&](int d) { head[d] = x[d]; });
     __syncwarp();

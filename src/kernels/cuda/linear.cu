@@ -1,6 +1,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/branch.h"
 #include "kernels/cuda/cuda_ops_impl.h"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/quads.cuh"
@@ -123,6 +124,30 @@ void CudaOps::norm_linears(const NormLinearsArgs& args) {
   if (!linear_takes_rounded(launcher_, input, jobs.slabs)) return Ops::norm_linears(args);
   std::byte* rounded = linear_scratch(input, jobs.slabs);
   norm_and_round(norm, rounded);
+  input.rounded = rounded;
+  linear_few_rows(launcher_, input, {}, jobs.slabs, jobs.floats, false);
+}
+
+void CudaOps::add_branch_linears(const AddBranchLinearsArgs& args) {
+  const AddBranchArgs& arguments = args.branch;
+  check(!arguments.outputs.empty(), "add_branch_linears: a branch without outputs");
+  const std::optional<BranchParams> branch = branch_params(arguments);
+  const View& x = arguments.outputs.front().out;
+  const Jobs jobs(x, args.outputs);
+  LinearInput input = linear_input(x);
+  if (!branch || input.rows == 0 || input.rows > kFewLinearRows)
+    return Ops::add_branch_linears(args);
+  // In place, a block would overwrite what others still read.
+  const bool apart = branch->sum != branch->residual;
+  if (apart && joins_into_floats(launcher_, input, jobs.slabs, jobs.floats))
+    return join_into_floats(launcher_, input, *branch, jobs.floats);
+  if (apart && joins_into_int4(input, jobs.slabs, jobs.floats))
+    return join_into_int4(launcher_, input, *branch, jobs.slabs);
+  if (input.rows == 1 || !linear_takes_rounded(launcher_, input, jobs.slabs))
+    return Ops::add_branch_linears(args);
+  // Several are better joined once than by every block.
+  std::byte* rounded = linear_scratch(input, jobs.slabs);
+  add_branch_rows(launcher_, *branch, rounded);
   input.rounded = rounded;
   linear_few_rows(launcher_, input, {}, jobs.slabs, jobs.floats, false);
 }

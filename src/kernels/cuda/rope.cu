@@ -64,14 +64,21 @@ __global__ void rotate_and_store_kernel(const __grid_constant__ RotateParams p, 
     const int64_t page = span->page(position / page_len, p.ring_pages);
     const int64_t vector = (page * p.kv_heads + kv_head) * page_len + position % page_len;
     to = (is_key ? keys : values) + vector * p.head_dim;
+    const int at = int(threadIdx.x) % kWarp * (kLineBytes / int(sizeof(Element)));
+    if (at < p.head_dim) prefetch_line(to + at);  // no cache knows the page any more
   }
   wait_for_inputs();
   const int64_t query = int64_t(row) * p.q_heads + item;
   const float* from =
       is_query ? p.q + query * p.q_stride
                : (is_key ? p.k : p.v) + (int64_t(row) * p.kv_heads + kv_head) * p.head_dim;
-  if (is_query || is_key)  // one call: what a step runs through once should be little code
-    normalise_and_rotate<kMost>(p, row, from, is_query ? p.q_scale : p.k_scale, head);
+  const bool is_value = !is_query && !is_key;
+  if (!is_value || p.norm_v)  // one call: what a step runs through once should be little code
+    normalise_and_rotate<kMost>(p, row, from,
+                                is_query ? p.q_scale
+                                : is_key ? p.k_scale
+                                         : nullptr,
+                                is_value ? 0 : p.pairs, head);
   else
     for_head<kMost>(p.head_dim, [&](int i) { head[i] = from[i]; });
   if (is_query)
@@ -97,8 +104,13 @@ void CudaOps::rotate_and_store(const RotateAndStoreArgs& args) {
   if (dims["rows"] == 0 || args.spans.empty()) return;
   const DeviceSpan* spans = spans_on_device(args.spans);
   const bool queries_alone = args.k.empty();
-  if (args.kv.recipe.coded() && !queries_alone)
+  if (args.kv.recipe.coded() && !queries_alone) {
+    if (args.norm_v) {
+      const View v = args.v.reshaped({dims["rows"] * dims["kv_heads"], dims["head_dim"]});
+      rms_norm({.x = v, .scale = {}, .out = v, .eps = args.eps});
+    }
     return rotate_and_store_coded(launcher_, args, spans);
+  }
 
   const RotateParams params = rotate_params(args, spans);
   const int64_t warps = params.rows * (params.q_heads + 2 * params.kv_heads);

@@ -22,6 +22,7 @@ struct RotateParams {
   int32_t q_heads, kv_heads, head_dim, q_stride, pairs;  // no kv_heads: queries alone
   int32_t ring_pages;
   float eps;
+  bool norm_v;
 };
 
 // Widest head there is a kernel for.
@@ -46,7 +47,8 @@ inline RotateParams rotate_params(const RotateAndStoreArgs& args, const DeviceSp
           .q_stride = int32_t(args.q.shape[2]),
           .pairs = int32_t(args.cos.shape[1]),
           .ring_pages = int32_t(args.kv.ring_pages),
-          .eps = args.eps};
+          .eps = args.eps,
+          .norm_v = args.norm_v};
 }
 
 // The span that a row of the step belongs to, or null.
@@ -69,11 +71,11 @@ __device__ __forceinline__ void for_head(int head_dim, const Use& use) {
 }
 
 // One warp, heads of at most 32 * kMost values: head (shared) <- x, normalised, its first 2 * pairs
-// dimensions rotated. Everything is asked for at once: one after the other, the answers would take
-// longer than all else.
+// dimensions rotated. Without a scale it is 1. Everything is asked for at once: one after the
+// other, the answers would take longer than all else.
 template <int kMost>
 __device__ __forceinline__ void normalise_and_rotate(const RotateParams& p, int64_t row,
-                                                     const float* x, const float* scale,
+                                                     const float* x, const float* scale, int pairs,
                                                      float* head) {
   const int lane = int(threadIdx.x) % kWarp;
   float values[kMost], scales[kMost], cos[kMost / 2], sin[kMost / 2];
@@ -81,13 +83,13 @@ __device__ __forceinline__ void normalise_and_rotate(const RotateParams& p, int6
   for (int e = 0; e < kMost; ++e) {
     const int i = lane + kWarp * e;
     values[e] = i < p.head_dim ? x[i] : 0.0f;
-    scales[e] = i < p.head_dim ? scale[i] : 0.0f;
+    scales[e] = scale && i < p.head_dim ? scale[i] : 1.0f;
   }
 #pragma unroll
   for (int e = 0; e < kMost / 2; ++e) {
     const int j = lane + kWarp * e;
-    cos[e] = j < p.pairs ? p.cos[row * p.pairs + j] : 0.0f;
-    sin[e] = j < p.pairs ? p.sin[row * p.pairs + j] : 0.0f;
+    cos[e] = j < pairs ? p.cos[row * p.pairs + j] : 0.0f;
+    sin[e] = j < pairs ? p.sin[row * p.pairs + j] : 0.0f;
   }
   float squares = 0;
 #pragma unroll
@@ -100,11 +102,11 @@ __device__ __forceinline__ void normalise_and_rotate(const RotateParams& p, int6
 #pragma unroll
   for (int e = 0; e < kMost / 2; ++e) {
     const int j = lane + kWarp * e;
-    if (j >= p.pairs) continue;
-    const float low = head[j], high = head[j + p.pairs];
+    if (j >= pairs) continue;
+    const float low = head[j], high = head[j + pairs];
     // Written out: the same bits in every kernel that this is part of.
     head[j] = fmaf(low, cos[e], -__fmul_rn(high, sin[e]));
-    head[j + p.pairs] = fmaf(high, cos[e], __fmul_rn(low, sin[e]));
+    head[j + pairs] = fmaf(high, cos[e], __fmul_rn(low, sin[e]));
   }
   __syncwarp();
 }
@@ -113,7 +115,7 @@ template <int kMost>
 __device__ __forceinline__ void rotate_query(const RotateParams& p, int64_t row, int query_head,
                                              float* head) {
   const int64_t at = row * p.q_heads + query_head;
-  normalise_and_rotate<kMost>(p, row, p.q + at * p.q_stride, p.q_scale, head);
+  normalise_and_rotate<kMost>(p, row, p.q + at * p.q_stride, p.q_scale, p.pairs, head);
   float* out = p.out_q + at * p.head_dim;
   for_head<kMost>(p.head_dim, [&](int i) { out[i] = head[i]; });
 }

@@ -397,15 +397,6 @@ __device__ __forceinline__ void put_slab(const Bf16Words (&words)[1], const Inpu
   put_bf16_values(words[0], inputs, slab, users, values_of);
 }
 
-// Asks for `bytes` to be brought closer; thread `thread` of `threads` that share the work.
-__device__ __forceinline__ void prefetch_bytes(const std::byte* from, int64_t bytes, int thread,
-                                               int threads) {
-  constexpr int kLine = 128;
-#pragma unroll 1
-  for (int64_t at = int64_t(thread) * kLine; at < bytes; at += int64_t(threads) * kLine)
-    prefetch_line(from + at);
-}
-
 // values[0], values[kStride], ...: added in this order.
 template <int kStride>
 __device__ __forceinline__ float sum_of_slabs(const float* values, int slabs) {

@@ -234,4 +234,14 @@ struct TileOutput {
   }
 };
 
+// Adds up what the warps have of some tiles, of which `first` is the first, and writes it.
+__device__ __forceinline__ void finish_tiles(const FewRows& work, int first, int64_t first_row,
+                                             int rows, const float* partials) {
+  const FinishPlace place(first, rows);
+  TileOutput output;  // asked for now, there after the barrier
+  if (place.exists(work)) output.find(work, place.tile, first_row + place.row);
+  __syncthreads();
+  if (output.out) output.write(work, place.sum(work, partials, work.slabs_per_tile));
+}
+
 }  // namespace slip::gemv

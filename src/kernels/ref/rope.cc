@@ -11,16 +11,22 @@ namespace slip {
 namespace {
 
 struct HeadNorm {
-  const float* scale;
+  const float* scale;  // null: 1
   double eps;
 };
+
+std::vector<double> normalise(const float* x, int64_t dim, const HeadNorm& norm) {
+  const double inverse = inverse_rms(x, dim, norm.eps);
+  std::vector<double> u(size_t(dim), 0.0);
+  for (int64_t i = 0; i < dim; ++i)
+    u[size_t(i)] = double(x[i]) * inverse * (norm.scale ? double(norm.scale[i]) : 1.0);
+  return u;
+}
 
 // Norm, then rotation of the first 2 * pairs dimensions.
 std::vector<double> normalise_and_rotate(const float* x, int64_t dim, const HeadNorm& norm,
                                          const float* cos, const float* sin, int64_t pairs) {
-  const double inverse = inverse_rms(x, dim, norm.eps);
-  std::vector<double> u(size_t(dim), 0.0);
-  for (int64_t i = 0; i < dim; ++i) u[size_t(i)] = double(x[i]) * inverse * double(norm.scale[i]);
+  const std::vector<double> u = normalise(x, dim, norm);
   std::vector<double> rotated = u;
   for (int64_t j = 0; j < pairs; ++j) {
     const double low = u[size_t(j)], high = u[size_t(j + pairs)];
@@ -75,7 +81,8 @@ void RefOps::rotate_and_store(const RotateAndStoreArgs& args) {
         float* v = args.v.f32() + (row * kv_heads + h) * head_dim;
         const auto key =
             normalise_and_rotate(k, head_dim, {args.k_scale.f32(), args.eps}, cos, sin, pairs);
-        const std::vector<double> value(v, v + head_dim);
+        const std::vector<double> value = args.norm_v ? normalise(v, head_dim, {nullptr, args.eps})
+                                                      : std::vector<double>(v, v + head_dim);
         if (coded) {
           rotate_for_codes(key, KvSide::keys, k);
           rotate_for_codes(value, KvSide::values, v);

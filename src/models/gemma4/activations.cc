@@ -5,6 +5,7 @@ namespace slip::gemma4 {
 Activations::Activations(const Config& config, int64_t rows, Memory* memory) : max_rows(rows) {
   BufferMaker make(memory);
   residual = make.f32({rows, config.hidden});
+  inner_residual = make.f32({rows, config.hidden});
   normed = make.f32({rows, config.hidden});
   branch = make.f32({rows, config.hidden});
   for (const LayerKind which : kKinds) {

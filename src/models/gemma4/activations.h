@@ -14,9 +14,11 @@ struct Activations {
 
   int64_t max_rows;
   uint64_t bytes = 0;
-  Tensor residual;  // [rows, hidden]
-  Tensor normed;    // [rows, hidden]
-  Tensor branch;    // [rows, hidden]: what is to be added to the residual
+  // The residual between layers, and within one, behind its attention: a backend can let a branch
+  // join on its way into what reads the sum only if it does not have to be the same place.
+  Tensor residual, inner_residual;  // [rows, hidden]
+  Tensor normed;                    // [rows, hidden]
+  Tensor branch;                    // [rows, hidden]: what is to be added to the residual
   // Keys and values stay until the end of the pass: later layers may read them.
   std::array<AttentionBuffers, 2> kinds;
   MlpBuffers mlp;

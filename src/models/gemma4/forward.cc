@@ -1,9 +1,9 @@
 #include "models/gemma4/forward.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 namespace slip::gemma4 {
 namespace {
@@ -11,19 +11,24 @@ namespace {
 constexpr Activation kActivation = Activation::gelu_tanh;
 const GatedMlp kNoSharedExpert;
 
-// residual = (residual + norm(branch) * scale) * factor
-AddBranchArgs branch_onto_residual(const View& scale, const Pass& pass, float factor = 1) {
+// A branch that ends a layer: it joins the residual on its way into the next one's projections.
+using Pending = std::optional<AddBranchArgs>;
+
+// to = (from + norm(branch) * scale) * factor
+AddBranchArgs join_branch(const Tensor& from, const Tensor& to, const View& scale, float factor,
+                          const Pass& pass) {
   return {.branch = pass.of(pass.act.branch),
           .scale = scale,
-          .residual = pass.of(pass.act.residual),
+          .residual = pass.of(from),
           .eps = pass.config.eps,
-          .factor = factor};
+          .factor = factor,
+          .sum = pass.of(to)};
 }
 
-// Queries and, of an owner, keys and values, before positions are turned into them; values are
-// normalised.
-void project(const AttentionWeights& attention, const RmsNormArgs& norm, const KindConfig& kind,
-             const View& raw_q, const View& k, const View& v, const Pass& pass) {
+// Queries and, of an owner, keys and values, before positions are turned into them.
+void project(const AttentionWeights& attention, const View& input_scale, Pending& pending,
+             const KindConfig& kind, const View& raw_q, const View& k, const View& v,
+             const Pass& pass) {
   const int64_t rows = pass.rows, kv_size = kind.kv_heads * kind.head_dim;
   const LinearOutput projections[] = {
       {attention.q, raw_q.reshaped({rows, pass.config.q_heads * kind.head_dim})},
@@ -31,18 +36,28 @@ void project(const AttentionWeights& attention, const RmsNormArgs& norm, const K
       {attention.v, v.reshaped({rows, kv_size})}};
   const bool owner = !attention.k.empty();
   const size_t count = !owner ? 1 : kind.values_are_keys ? 2 : 3;
-  pass.ops.norm_linears({.norm = norm, .outputs = std::span(projections).first(count)});
-  if (!owner) return;
+  const auto outputs = std::span(projections).first(count);
+  const NormOutput normed{input_scale, pass.of(pass.act.normed)};
+  if (pending) {
+    pending->outputs = {&normed, 1};
+    pass.ops.add_branch_linears({.branch = *pending, .outputs = outputs});
+    pending.reset();
+  } else {
+    pass.ops.norm_linears({.norm = {.x = pass.of(pass.act.residual),
+                                    .scale = input_scale,
+                                    .out = normed.out,
+                                    .eps = pass.config.eps},
+                           .outputs = outputs});
+  }
+  if (!owner || !kind.values_are_keys) return;
   const Shape heads{rows * kind.kv_heads, kind.head_dim};
-  pass.ops.rms_norm({.x = (kind.values_are_keys ? k : v).reshaped(heads),
-                     .scale = {},
-                     .out = v.reshaped(heads),
-                     .eps = pass.config.eps});
+  pass.ops.rms_norm(
+      {.x = k.reshaped(heads), .scale = {}, .out = v.reshaped(heads), .eps = pass.config.eps});
 }
 
 // branch = o attention(q, k, v)
-void attend(const AttentionWeights& attention, const RmsNormArgs& norm, const LayerConfig& layer,
-            const Pass& pass) {
+void attend(const AttentionWeights& attention, const View& input_scale, Pending& pending,
+            const LayerConfig& layer, const Pass& pass) {
   const KindConfig& kind = pass.config.kind_of(layer);
   AttentionBuffers& act = pass.act.of(layer.kind);
   const int64_t rows = pass.rows, q_size = pass.config.q_heads * kind.head_dim;
@@ -51,7 +66,7 @@ void attend(const AttentionWeights& attention, const RmsNormArgs& norm, const La
   const View k = pass.of(act.k), v = pass.of(act.v);
   const KvPages& kv = pass.cache.layer(size_t(layer.keys_of)).kv;
 
-  project(attention, norm, kind, raw_q, k, v, pass);
+  project(attention, input_scale, pending, kind, raw_q, k, v, pass);
   pass.ops.rotate_and_store({.q = raw_q,
                              .k = owner ? k : View{},
                              .v = owner ? v : View{},
@@ -62,7 +77,8 @@ void attend(const AttentionWeights& attention, const RmsNormArgs& norm, const La
                              .sin = pass.of(act.sin),
                              .out_q = q,
                              .kv = kv,
-                             .spans = pass.spans});
+                             .spans = pass.spans,
+                             .norm_v = owner && !kind.values_are_keys});
   // A model without owners drafts on positions that another has stored.
   const bool own_rows = pass.config.owners > 0;
   pass.ops.attention({.q = q,
@@ -78,20 +94,27 @@ void attend(const AttentionWeights& attention, const RmsNormArgs& norm, const La
                    .out = pass.of(pass.act.branch)});
 }
 
-// The branch of attention joins the residual, which the dense MLP, the router and the experts read.
+// The branch of attention joins the residual, which the router, the dense MLP and the experts read.
 void add_attention(const Layer& layer, const Pass& pass) {
-  std::array<NormOutput, 3> outputs{{{layer.mlp_scale, pass.of(pass.act.normed)}}};
-  if (layer.moe) {
-    const float factor = 1 / std::sqrt(float(pass.config.hidden));
-    outputs[1] = {layer.moe->router_scale, pass.of(pass.act.router_in), factor};
-    outputs[2] = {layer.moe->input_scale, pass.of(pass.act.expert_in)};
+  Activations& act = pass.act;
+  AddBranchArgs args =
+      join_branch(act.residual, act.inner_residual, layer.post_attention_scale, 1, pass);
+  const NormOutput mlp_in{layer.mlp_scale, pass.of(act.normed)};
+  if (!layer.moe) {
+    args.outputs = {&mlp_in, 1};
+    return pass.ops.add_branch(args);
   }
-  AddBranchArgs args = branch_onto_residual(layer.post_attention_scale, pass);
-  args.outputs = std::span(outputs).first(layer.moe ? 3 : 1);
-  pass.ops.add_branch(args);
+  const Moe& moe = *layer.moe;
+  const float factor = 1 / std::sqrt(float(pass.config.hidden));
+  const NormOutput outputs[] = {{moe.router_scale, pass.of(act.router_in), factor},
+                                mlp_in,
+                                {moe.input_scale, pass.of(act.expert_in)}};
+  args.outputs = outputs;
+  const LinearOutput choice{moe.router, pass.of(act.mlp.router_logits)};
+  pass.ops.add_branch_linears({.branch = args, .outputs = {&choice, 1}});
 }
 
-// branch = mlp(normed); with experts also expert_out = experts(expert_in), chosen by router_in
+// branch = mlp(normed); with experts also expert_out = experts(expert_in), chosen by their logits
 void run_mlp(const Layer& layer, const Pass& pass) {
   Activations& act = pass.act;
   const GatedMlpArgs mlp{.x = pass.of(act.normed),
@@ -100,9 +123,7 @@ void run_mlp(const Layer& layer, const Pass& pass) {
                          .out = pass.of(act.branch),
                          .activation = kActivation};
   if (!layer.moe) return pass.ops.gated_mlp(mlp);
-  const View logits = pass.of(act.mlp.router_logits);
-  pass.ops.linear({.x = pass.of(act.router_in), .weight = layer.moe->router, .out = logits});
-  const RoutedExpertsArgs experts{.logits = logits,
+  const RoutedExpertsArgs experts{.logits = pass.of(act.mlp.router_logits),
                                   .experts = {.x = pass.of(act.expert_in),
                                               .ids = pass.of(act.mlp.expert_ids),
                                               .weights = pass.of(act.mlp.expert_weights),
@@ -116,21 +137,21 @@ void run_mlp(const Layer& layer, const Pass& pass) {
   pass.ops.mlp_and_experts({.mlp = mlp, .experts = experts});
 }
 
-void add_mlp(const Layer& layer, const Pass& pass) {
-  AddBranchArgs args =
-      branch_onto_residual(layer.post_mlp_scale, pass, layer.per_layer ? 1 : layer.factor);
+AddBranchArgs join_mlp(const Layer& layer, const Tensor& to, const Pass& pass) {
+  const float factor = layer.per_layer ? 1 : layer.factor;
+  AddBranchArgs args = join_branch(pass.act.inner_residual, to, layer.post_mlp_scale, factor, pass);
   if (layer.moe) {
     args.beside = pass.of(pass.act.expert_out);
     args.branch_scale = layer.moe->dense_scale;
     args.beside_scale = layer.moe->output_scale;
   }
-  pass.ops.add_branch(args);
+  return args;
 }
 
 // branch = projection (gelu(gate residual) * the layer's own embedding)
 void use_per_layer_input(const PerLayerInput& input, size_t index, const Pass& pass) {
   const View gate = pass.of(pass.act.per_layer_gate);
-  pass.ops.linear({.x = pass.of(pass.act.residual), .weight = input.gate, .out = gate});
+  pass.ops.linear({.x = pass.of(pass.act.inner_residual), .weight = input.gate, .out = gate});
   pass.ops.gated_mul({.gate = gate,
                       .up = pass.of(pass.act.per_layer),
                       .out = gate,
@@ -170,18 +191,19 @@ void embed_per_layer(const PerLayerEmbedding& weights, const View& ids, const Pa
                      .factor = 1 / std::numbers::sqrt2_v<float>});
 }
 
-void run_layer(const Layer& layer, size_t index, const Pass& pass) {
-  const RmsNormArgs norm{.x = pass.of(pass.act.residual),
-                         .scale = layer.input_scale,
-                         .out = pass.of(pass.act.normed),
-                         .eps = pass.config.eps};
-  attend(layer.attention, norm, pass.config.layers[index], pass);
+void run_layer(const Layer& layer, size_t index, Pending& pending, const Pass& pass) {
+  Activations& act = pass.act;
+  attend(layer.attention, layer.input_scale, pending, pass.config.layers[index], pass);
   add_attention(layer, pass);
   run_mlp(layer, pass);
-  add_mlp(layer, pass);
-  if (!layer.per_layer) return;
-  use_per_layer_input(*layer.per_layer, index, pass);
-  pass.ops.add_branch(branch_onto_residual(layer.per_layer->scale, pass, layer.factor));
+  if (layer.per_layer) {
+    pass.ops.add_branch(join_mlp(layer, act.inner_residual, pass));
+    use_per_layer_input(*layer.per_layer, index, pass);
+    pending =
+        join_branch(act.inner_residual, act.residual, layer.per_layer->scale, layer.factor, pass);
+  } else {
+    pending = join_mlp(layer, act.residual, pass);
+  }
 }
 
 // The layers after the last owner leave nothing in the cache, so that only rows whose logits are
@@ -224,7 +246,9 @@ void cover_layers(const Config& config, StepLimits& limits) {
 }
 
 void run_layers(std::span<const Layer> layers, size_t begin, size_t end, const Pass& pass) {
-  for (size_t i = begin; i < end; ++i) run_layer(layers[i], i, pass);
+  Pending pending;
+  for (size_t i = begin; i < end; ++i) run_layer(layers[i], i, pending, pass);
+  if (pending) pass.ops.add_branch(*pending);
 }
 
 void forward(const Weights& weights, const Step& step, const Pass& pass) {

@@ -11,6 +11,15 @@
 namespace slip {
 
 inline constexpr int kWarp = 32;
+inline constexpr int kLineBytes = 128;  // of a cache
+
+// Asks for `bytes` to be brought closer; thread `thread` of `threads` that share the work.
+__device__ __forceinline__ void prefetch_bytes(const std::byte* from, int64_t bytes, int thread,
+                                               int threads) {
+#pragma unroll 1
+  for (int64_t at = int64_t(thread) * kLineBytes; at < bytes; at += int64_t(threads) * kLineBytes)
+    prefetch_line(from + at);
+}
 
 __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll
