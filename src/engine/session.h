@@ -61,6 +61,7 @@ class Session {
   // What drafts, after it was shown all tokens of the session.
   DraftPasses& draft_passes();
 
+  // Holds nothing then. What it remembers stays, until a step needs its memory.
   void clear();
 
   // Where its memory lies; another after a sync() that went back.
