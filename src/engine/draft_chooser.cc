@@ -23,7 +23,9 @@ DraftChooser::DraftChooser(const DraftLength& length, int64_t sequences) : lengt
 }
 
 DraftPasses::KeepUp DraftChooser::keep_up() const {
-  return length_.idle() ? DraftPasses::KeepUp::if_free : DraftPasses::KeepUp::always;
+  // Who falls behind before drafts are tried again cannot take part.
+  const bool pays = !length_.idle() || length_.exploring();
+  return pays ? DraftPasses::KeepUp::always : DraftPasses::KeepUp::if_free;
 }
 
 bool DraftChooser::wants_another(const Walk& walk) const {
@@ -153,7 +155,8 @@ void DraftChooser::end_step(std::span<const Verified> sequences,
     outcome.verified += each.drafts;
     outcome.right += each.right;
   }
-  if (!seconds || !possible_) return;
+  if (!seconds) return;
+  if (!possible_) return length_.rest();
   outcome.draft_seconds = seconds->drafting;
   outcome.verify_seconds = seconds->verifying;
   length_.end_step(outcome);

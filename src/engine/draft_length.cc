@@ -127,11 +127,10 @@ void DraftCosts::end_step(const DraftOutcome& outcome) {
   unpaid_steps_ = outcome.made > 0 && !curious() ? 0 : unpaid_steps_ + 1;
   ++steps_;
   if (exploring()) ++explored_;
-  idle_steps_ = outcome.made > 0 ? 0 : idle_steps_ + 1;
-  if (idle_steps_ >= patience()) {
+  if (outcome.made > 0) {
     idle_steps_ = 0;
-    explored_ = kExploreAgainFrom;
-    ++fruitless_tries_;
+  } else {
+    rest();
   }
   if (unpaid_steps_ == 0) fruitless_tries_ = 0;
   const int64_t rows = outcome.verified + outcome.sequences;
@@ -141,6 +140,13 @@ void DraftCosts::end_step(const DraftOutcome& outcome) {
   add(recent_.rows, rows);
   add(recent_.drafts, outcome.made);
   add(recent_.tokens, outcome.right + outcome.sequences);
+}
+
+void DraftCosts::rest() {
+  if (exploring() || ++idle_steps_ < patience()) return;
+  idle_steps_ = 0;
+  explored_ = kExploreAgainFrom;
+  ++fruitless_tries_;
 }
 
 void DraftCosts::learn_times(const DraftOutcome& outcome, int64_t rows) {

@@ -96,6 +96,8 @@ class DraftCosts {
   double of_verifying() const;
 
   void end_step(const DraftOutcome& outcome);
+  // A step without drafts, whatever it took: they are tried again after so many of them.
+  void rest();
 
  private:
   // seconds = fixed + rows * each, fitted to recent steps.
@@ -151,10 +153,13 @@ class DraftLength {
   bool worth_verifying(const DraftChances& chances) const;
 
   // Of DraftCosts, in this step; never with a fixed number.
+  bool exploring() const { return automatic_ && costs().exploring(); }
   bool idle() const { return automatic_ && costs().idle(); }
   bool curious() const { return automatic_ && costs().curious(); }
 
   void end_step(const DraftOutcome& outcome) { costs_[size_].end_step(outcome); }
+  // Of a step in which nobody could draft.
+  void rest() { costs_[size_].rest(); }
 
  private:
   DraftLength(int64_t most, bool automatic);

@@ -96,6 +96,34 @@ TEST_F(DraftChooserTest, EndsWhereTheAnswerWill) {
   EXPECT_EQ(counts_.made, int64_t(place) + 1);
 }
 
+// Where drafts do not pay, prompts are not kept up with, and who is behind cannot draft. The next
+// try must come all the same, with prompts that are.
+TEST_F(DraftChooserTest, TriesAgainThoughNobodyCouldDraft) {
+  using KeepUp = DraftPasses::KeepUp;
+  DraftChooser chooser(DraftLength::automatic(kDrafts), 1);
+  begin();
+  const auto step = [&](int64_t limit) {
+    const auto drafts = int64_t(draft(chooser, {.limit = limit}).size());
+    const DraftChooser::Verified verified{chances_, drafts, 0};
+    chooser.end_step({&verified, 1}, DraftChooser::Seconds{double(drafts), 1 + double(drafts)});
+    const int32_t next = argmax(session_.logits());
+    EXPECT_TRUE(limit == 0 || session_.feed({&next, 1}).ok());
+    return drafts;
+  };
+  for (int i = 0; i < 40; ++i) step(kDrafts);
+  EXPECT_EQ(chooser.keep_up(), KeepUp::if_free);
+  int steps = 0;
+  while (steps < 200 && chooser.keep_up() == KeepUp::if_free) {
+    EXPECT_EQ(step(0), 0);
+    ++steps;
+  }
+  EXPECT_LT(steps, 100);
+  for (int i = 0; i < 300; ++i) step(0);
+  EXPECT_EQ(chooser.keep_up(), KeepUp::always) << "until somebody can";
+  EXPECT_GT(step(kDrafts) + step(kDrafts), 0);
+  EXPECT_EQ(chooser.keep_up(), KeepUp::if_free) << "it did not pay";
+}
+
 // What was seen of drafts and of times is all that decides.
 TEST_F(DraftChooserTest, LearnsFromStepsThatHadNothingElseInThem) {
   const auto drafts_after = [&](bool timed) {
