@@ -39,6 +39,8 @@ class DraftPasses {
   void follow(SequenceId sequence, const View& hidden, std::span<const int32_t> ids,
               KeepUp keep_up);
   bool can_draft(SequenceId sequence) const;
+  // Whether a step must have the hidden states of all its rows for follow(), not just the last.
+  bool needs_every_row() const { return has_keys_; }
 
   // Positions at the end of the sequence whose slots are not computed yet.
   int64_t outstanding(SequenceId sequence) const;

@@ -101,6 +101,7 @@ class Scheduler {
   // Each prompt by itself, and decode rows in groups that the backend computes exactly.
   void run_apart(std::span<const Part> prompts, std::span<const Part> decodes);
   void settle(const Part& part, size_t index);
+  void follow(const Part& part, size_t index, int64_t kept);
   void tell_scores(const Part& part, size_t index);
   void end_scores(Job& job);
   // Chooses tokens as long as there are logits; returns how many drafts were right.

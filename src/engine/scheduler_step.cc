@@ -226,14 +226,22 @@ void Scheduler::settle(const Part& part, size_t index) {
   job.computed += kept;
   // Where cuts matter, what was computed to score a prompt is of no further use.
   const bool as_cut = !scores || !cuts_matter();
-  if (drafting_ && as_cut)
-    drafting_->passes.follow(*job.sequence, batch_.hidden(index).first(kept),
-                             batch_.ids(index).first(size_t(kept)), drafting_->chooser.keep_up());
+  if (drafting_ && as_cut) follow(part, index, kept);
   if (in_prompt && as_cut && job.at_checkpoint())
     pool_.remember(job.text(job.computed), *job.sequence);
   if (job.scores()) return;
   if (scores) end_scores(job);
   if (job.answer->finish() && !job.summary.failure) finish(job, *job.answer->finish());
+}
+
+// Shows the drafter what is part of the sequence now.
+void Scheduler::follow(const Part& part, size_t index, int64_t kept) {
+  auto& [passes, chooser] = *drafting_;
+  const SequenceId sequence = *part.job->sequence;
+  // Some models compute hidden states for rows with logits alone.
+  if (part.outputs == 0 && !passes.needs_every_row()) return passes.clear(sequence);
+  passes.follow(sequence, batch_.hidden(index).first(kept), batch_.ids(index).first(size_t(kept)),
+                chooser.keep_up());
 }
 
 // The logits of a row are about the token after it.
