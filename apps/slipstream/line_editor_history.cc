@@ -55,7 +55,7 @@ void append_line(const std::filesystem::path& file, const std::string& line) {
 }  // namespace
 
 LineHistory::LineHistory(std::filesystem::path file) : file_(std::move(file)) {
-  if (file_.empty() || !std::filesystem::exists(file_)) return;
+  if (file_.empty()) return;
   const Result<MappedFile> content = MappedFile::open(file_);
   if (!content.ok()) return;
   const std::span<const std::byte> bytes = content.value().bytes();

@@ -329,10 +329,4 @@ bool Cache::coded() const {
   return std::ranges::any_of(layers_, [](const Layer& layer) { return layer.kv.recipe.coded(); });
 }
 
-uint64_t Cache::bytes() const {
-  uint64_t total = 0;
-  for (const Buffer& buffer : buffers_) total += buffer.size();
-  return total;
-}
-
 }  // namespace slip

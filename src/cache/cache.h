@@ -96,7 +96,6 @@ class Cache {
   // Whether some layer holds keys or values as codes.
   bool coded() const;
 
-  uint64_t bytes() const;
   int64_t pages() const { return int64_t(page_users_.size()); }
   int64_t free_pages() const { return int64_t(free_pages_.size()); }
   int64_t sequences() const { return int64_t(sequences_.size()); }

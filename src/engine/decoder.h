@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "engine/draft_chooser.h"
 #include "engine/session.h"
@@ -12,15 +11,17 @@ namespace slip {
 
 class Decoder {
  public:
-  // Goes on from session.logits(). `sampler` proposes the drafts, as it will choose the tokens.
-  // `drafting` learns; without it, and in sessions that cannot draft, there are no drafts.
-  Decoder(Session& session, Sampler& sampler, SoloDrafting* drafting);
+  // Goes on from session.logits(). `sampler` proposes the drafts, as it will choose the tokens, up
+  // to one of `stop_ids`. `drafting` learns; without it, and in sessions that cannot draft, there
+  // are no drafts.
+  Decoder(Session& session, Sampler& sampler, SoloDrafting* drafting,
+          std::span<const int32_t> stop_ids = {});
 
   // Of the next token.
   LogitRow logits();
 
   // The draft for the next token, if there is one: already computed, so free if chosen.
-  std::optional<int32_t> draft() const;
+  std::optional<int32_t> draft() const { return text_.draft(); }
 
   // `id` was chosen; at most `wanted` more will be.
   Status advance(int32_t id, int64_t wanted);
@@ -28,21 +29,17 @@ class Decoder {
   // No more tokens: the session then holds all that advance() was given, and counts() are complete.
   void finish();
 
-  const DraftCounts& counts() const { return counts_; }
+  const DraftCounts& counts() const { return text_.counts(); }
 
  private:
   Status run_step(int32_t id, int64_t wanted);
-  void make_drafts(int64_t wanted);
   // The step is over: what was chosen stays, the rest never happened.
-  void settle(DraftCounts::After after);
+  void settle(DraftedText::After after);
 
   Session& session_;
-  Sampler& sampler_;
   SoloDrafting* drafting_;
-  std::vector<int32_t> step_;  // the certain token and its drafts, as verified
-  int64_t row_ = -1;           // of step_, the last that was chosen; -1 before the first step
+  DraftedText text_;
   DraftChooser::Seconds seconds_;
-  DraftCounts counts_;
 };
 
 }  // namespace slip

@@ -23,29 +23,18 @@ DraftChooser::DraftChooser(const DraftLength& length, int64_t sequences) : lengt
 }
 
 DraftPasses::KeepUp DraftChooser::keep_up() const {
-  return length_.idle() ? DraftPasses::KeepUp::if_free : DraftPasses::KeepUp::always;
+  // Who falls behind before drafts are tried again cannot take part.
+  const bool pays = !length_.idle() || length_.exploring();
+  return pays ? DraftPasses::KeepUp::always : DraftPasses::KeepUp::if_free;
 }
 
-bool DraftChooser::wants_another(const Walk& walk) const {
-  return length_.wants_another(walk.sequence->chances, walk.sequence->limit);
+bool DraftChooser::wants_another(const Sequence& sequence) const {
+  return length_.wants_another(sequence.text->chances(), sequence.limit);
 }
 
-bool DraftChooser::take(Walk& walk, const Sampler::Proposal& proposal) {
-  const Sequence& sequence = *walk.sequence;
-  sequence.chances.drafted(proposal.margin);
-  if (!length_.worth_verifying(sequence.chances)) return false;
-  if (std::ranges::find(sequence.stop_ids, proposal.id) != sequence.stop_ids.end()) return false;
-  if (walk.ahead) {
-    if (!walk.ahead->free() && !walk.ahead->allows(proposal.id)) return false;
-    walk.ahead->advance(proposal.id);
-  }
-  sequence.drafts.push_back(proposal.id);
-  return true;
-}
-
-void DraftChooser::count_made(const Walk& walk, int64_t drafts) {
-  made_ += drafts;
-  walk.sequence->counts.made += drafts;
+bool DraftChooser::take(DraftedText& text, const Sampler::Proposal& proposal) const {
+  text.chances().drafted(proposal.margin);
+  return length_.worth_verifying(text.chances()) && text.take(proposal.id);
 }
 
 void DraftChooser::keep_curious(const DraftPasses& passes, size_t sequences, Beside beside) {
@@ -53,8 +42,7 @@ void DraftChooser::keep_curious(const DraftPasses& passes, size_t sequences, Bes
       sequences >= kCrowd && length_.idle() && ++crowd_occasions_ % kCrowdPatience != 0;
   // Times of steps with prompts are not believed, so they teach nothing.
   if (patient || beside == Beside::prompts) return walks_.clear();
-  std::ranges::sort(walks_, {},
-                    [&](const Walk& walk) { return passes.outstanding(walk.sequence->id); });
+  std::ranges::sort(walks_, {}, [&](const Walk& walk) { return passes.outstanding(walk.id); });
   walks_.resize(std::min(walks_.size(), (sequences + kCuriousShare - 1) / kCuriousShare));
 }
 
@@ -65,18 +53,13 @@ void DraftChooser::draft(DraftPasses& passes, std::span<const Sequence> sequence
   length_.begin_step(int64_t(sequences.size()));
   walks_.clear();
   for (const Sequence& sequence : sequences) {
-    sequence.chances.begin_step();
     if (sequence.limit <= 0) continue;
     possible_ = true;
-    Walk walk{.sequence = &sequence, .ahead = nullptr};
-    if (!wants_another(walk)) continue;
-    if (sequence.constraint) walk.ahead = sequence.constraint->clone();
-    walks_.push_back(std::move(walk));
+    sequence.text->chances().begin_step();
+    if (wants_another(sequence)) walks_.push_back({sequence});
   }
   if (length_.curious()) keep_curious(passes, sequences.size(), beside);
-  const auto goes_by_peaks = [](const Walk& walk) {
-    return walk.sequence->sampler.goes_by_peaks();
-  };
+  const auto goes_by_peaks = [](const Walk& walk) { return walk.text->sampler().goes_by_peaks(); };
   if (passes.better_at_once() && std::ranges::all_of(walks_, goes_by_peaks)) {
     draft_at_once(passes, rows);
   } else {
@@ -96,23 +79,24 @@ void DraftChooser::draft_at_once(DraftPasses& passes, int64_t rows) {
   // As many for all as pay for one of them, if all of them can be verified.
   int64_t rounds = 0;
   for (const Walk& walk : walks_)
-    rounds =
-        std::max(rounds, length_.drafts_that_pay(walk.sequence->chances, walk.sequence->limit));
+    rounds = std::max(rounds, length_.drafts_that_pay(walk.text->chances(), walk.limit));
   rounds = std::min(rounds, std::max<int64_t>(1, rows / int64_t(walks_.size())));
   if (rounds == 0) return;
   // After its limit a sequence has no slots. Who is that near to an end does without drafts, or
   // all others would have no more than it may.
-  std::erase_if(walks_, [&](const Walk& walk) { return walk.sequence->limit < rounds; });
+  std::erase_if(walks_, [&](const Walk& walk) { return walk.limit < rounds; });
   questions_.clear();
   for (const Walk& walk : walks_)
-    questions_.push_back({.sequence = walk.sequence->id, .id = walk.sequence->token});
+    questions_.push_back({.sequence = walk.id, .id = walk.text->step().back()});
   passes.first_rounds(questions_, rounds);
+  made_ = rounds * int64_t(walks_.size());
   for (size_t i = 0; i < walks_.size(); ++i) {
-    count_made(walks_[i], rounds);
+    DraftedText& text = *walks_[i].text;
+    text.count_made(rounds);
     for (int64_t round = 0; round < rounds; ++round) {
       const std::optional<Sampler::Proposal> proposal =
-          walks_[i].sequence->sampler.propose(passes.peak(round, int64_t(i)));
-      if (!proposal || !take(walks_[i], *proposal)) break;
+          text.sampler().propose(passes.peak(round, int64_t(i)));
+      if (!proposal || !take(text, *proposal)) break;
     }
   }
 }
@@ -122,38 +106,37 @@ void DraftChooser::draft_in_rounds(DraftPasses& passes, int64_t rows) {
     limit_walks(passes, rows);
     questions_.clear();
     for (const Walk& walk : walks_)
-      questions_.push_back({.sequence = walk.sequence->id,
-                            .id = first ? walk.sequence->token : walk.sequence->drafts.back(),
-                            .before = walk.question});
+      questions_.push_back(
+          {.sequence = walk.id, .id = walk.text->step().back(), .before = walk.question});
     if (first) {
       passes.first_round(questions_);
     } else {
       passes.next_round(questions_);
     }
+    made_ += int64_t(walks_.size());
     for (size_t i = 0; i < walks_.size(); ++i) {
-      const Sequence& sequence = *walks_[i].sequence;
-      count_made(walks_[i], 1);
-      if (!take(walks_[i],
-                sequence.sampler.propose(passes.logits(int64_t(i)), sequence.chances.made())))
+      DraftedText& text = *walks_[i].text;
+      text.count_made(1);
+      if (!take(text, text.sampler().propose(passes.logits(int64_t(i)), text.chances().made())))
         continue;
       --rows;
       walks_[i].question = int64_t(i);
-      if (wants_another(walks_[i])) going_on_.push_back(std::move(walks_[i]));
+      if (wants_another(walks_[i])) going_on_.push_back(walks_[i]);
     }
     walks_.swap(going_on_);
     going_on_.clear();
   }
 }
 
-void DraftChooser::end_step(std::span<const Verified> sequences,
+void DraftChooser::end_step(std::span<const DraftedText::Verified> sequences,
                             const std::optional<Seconds>& seconds) {
   DraftOutcome outcome{.made = made_, .sequences = int64_t(sequences.size())};
-  for (const Verified& each : sequences) {
-    each.chances.end_step(each.drafts, each.right);
+  for (const DraftedText::Verified& each : sequences) {
     outcome.verified += each.drafts;
     outcome.right += each.right;
   }
-  if (!seconds || !possible_) return;
+  if (!seconds) return;
+  if (!possible_) return length_.rest();
   outcome.draft_seconds = seconds->drafting;
   outcome.verify_seconds = seconds->verifying;
   length_.end_step(outcome);

@@ -6,6 +6,9 @@
 
 namespace slip {
 
+// The most tokens that a step may draft for a sequence.
+inline constexpr int64_t kMaxDrafts = 8;
+
 struct DraftCounts {
   int64_t steps = 0;                  // passes of the model
   int64_t made = 0;                   // passes of the drafter
@@ -16,18 +19,12 @@ struct DraftCounts {
   DraftCounts() = default;
   explicit DraftCounts(int64_t places) : judged_at(size_t(places)), accepted_at(size_t(places)) {}
 
-  // The token after the drafts that were right: chosen otherwise than drafted, or not asked for
-  // because the answer ended there. Only the former says that a draft was wrong.
-  enum class After : uint8_t { chosen, not_asked };
-  void add_step(int64_t verified, int64_t right, After after) {
+  void add_step(int64_t verified, int64_t judged, int64_t right) {
     ++steps;
     drafted += verified;
     accepted += right;
-    for (size_t i = 0; i < size_t(right); ++i) {
-      ++judged_at[i];
-      ++accepted_at[i];
-    }
-    if (after == After::chosen && right < verified) ++judged_at[size_t(right)];
+    for (size_t i = 0; i < size_t(judged); ++i) ++judged_at[i];
+    for (size_t i = 0; i < size_t(right); ++i) ++accepted_at[i];
   }
 };
 

@@ -68,8 +68,8 @@ double DraftChances::right_in_a_row(int64_t drafts) const {
   return chance;
 }
 
-void DraftChances::end_step(int64_t verified, int64_t right) {
-  for (int64_t i = 0; i < std::min(verified, right + 1); ++i) {
+void DraftChances::end_step(int64_t judged, int64_t right) {
+  for (int64_t i = 0; i < judged; ++i) {
     const double was_right = i < right ? 1 : 0;
     right_by_margin_[size_t(buckets_[size_t(i)])].add(was_right, kKeepChance);
     right_by_place_[size_t(i)].add(was_right, kKeepChance);
@@ -127,11 +127,10 @@ void DraftCosts::end_step(const DraftOutcome& outcome) {
   unpaid_steps_ = outcome.made > 0 && !curious() ? 0 : unpaid_steps_ + 1;
   ++steps_;
   if (exploring()) ++explored_;
-  idle_steps_ = outcome.made > 0 ? 0 : idle_steps_ + 1;
-  if (idle_steps_ >= patience()) {
+  if (outcome.made > 0) {
     idle_steps_ = 0;
-    explored_ = kExploreAgainFrom;
-    ++fruitless_tries_;
+  } else {
+    rest();
   }
   if (unpaid_steps_ == 0) fruitless_tries_ = 0;
   const int64_t rows = outcome.verified + outcome.sequences;
@@ -141,6 +140,13 @@ void DraftCosts::end_step(const DraftOutcome& outcome) {
   add(recent_.rows, rows);
   add(recent_.drafts, outcome.made);
   add(recent_.tokens, outcome.right + outcome.sequences);
+}
+
+void DraftCosts::rest() {
+  if (exploring() || ++idle_steps_ < patience()) return;
+  idle_steps_ = 0;
+  explored_ = kExploreAgainFrom;
+  ++fruitless_tries_;
 }
 
 void DraftCosts::learn_times(const DraftOutcome& outcome, int64_t rows) {
@@ -153,7 +159,7 @@ void DraftCosts::learn_times(const DraftOutcome& outcome, int64_t rows) {
 }
 
 DraftLength::DraftLength(int64_t most, bool automatic)
-    : most_(std::min(most, DraftChances::kMostDrafts)), automatic_(automatic) {}
+    : most_(std::min(most, kMaxDrafts)), automatic_(automatic) {}
 
 void DraftLength::begin_step(int64_t sequences) {
   size_ = std::min(size_t(std::bit_width(uint64_t(sequences))), costs_.size() - 1);

@@ -11,16 +11,12 @@
 // whatever is chosen here.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
+
+#include "engine/draft_counts.h"
 
 namespace slip {
-
-// Drafts that can be of use after a token that is certain: the last of the `wanted` tokens to come
-// needs no logits after it, and the context has room for `room` more.
-inline int64_t useful_drafts(int64_t wanted, int64_t room) { return std::min(wanted - 1, room); }
 
 // A mean in which old samples fade.
 class FadingMean {
@@ -51,10 +47,8 @@ class DraftChances {
   // Chance that so many are right, before the first was made.
   double right_in_a_row(int64_t drafts) const;
 
-  // Of the drafts of this step so many were verified, and so many of them were right.
-  void end_step(int64_t verified, int64_t right);
-
-  static constexpr int64_t kMostDrafts = 16;
+  // Of so many drafts of this step it is known whether they were right; so many of them were.
+  void end_step(int64_t judged, int64_t right);
 
  private:
   static constexpr int kBuckets = 8;
@@ -63,10 +57,10 @@ class DraftChances {
   // Of the step being built.
   int64_t made_ = 0;
   double chance_ = 1;
-  std::array<int, kMostDrafts> buckets_{};
+  std::array<int, kMaxDrafts> buckets_{};
 
   std::array<FadingMean, kBuckets> right_by_margin_;
-  std::array<FadingMean, kMostDrafts> right_by_place_;  // given that those before were right
+  std::array<FadingMean, kMaxDrafts> right_by_place_;  // given that those before were right
 };
 
 // What came of a step: how many of the verified drafts were right, and what it took.
@@ -96,6 +90,8 @@ class DraftCosts {
   double of_verifying() const;
 
   void end_step(const DraftOutcome& outcome);
+  // A step without drafts, whatever it took: they are tried again after so many of them.
+  void rest();
 
  private:
   // seconds = fixed + rows * each, fitted to recent steps.
@@ -151,10 +147,13 @@ class DraftLength {
   bool worth_verifying(const DraftChances& chances) const;
 
   // Of DraftCosts, in this step; never with a fixed number.
+  bool exploring() const { return automatic_ && costs().exploring(); }
   bool idle() const { return automatic_ && costs().idle(); }
   bool curious() const { return automatic_ && costs().curious(); }
 
   void end_step(const DraftOutcome& outcome) { costs_[size_].end_step(outcome); }
+  // Of a step in which nobody could draft.
+  void rest() { costs_[size_].rest(); }
 
  private:
   DraftLength(int64_t most, bool automatic);

@@ -3,9 +3,10 @@
 // Slot p of an MTP layer joins the hidden state of position p with the token at p + 1 and drafts
 // the token at p + 2. It has keys and values of its own, which must hold every slot of a text
 // before it can draft. Few outstanding slots are kept until a draft is wanted; many (a prompt) are
-// computed at once, or given up, with all later drafts of the sequence, when drafts do not pay
-// anyway. The last hidden state always waits for the token that follows it. A drafter without keys
-// of its own (DrafterKeys) needs that state alone, and stays at the last position for all rounds.
+// computed at once, or given up when drafts do not pay anyway: with all later drafts of the
+// sequence, and of those that go on from a copy of it, as hidden states are not there any more. The
+// last hidden state always waits for the token that follows it. A drafter without keys of its own
+// (DrafterKeys) needs that state alone, and stays at the last position for all rounds.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,8 @@ class DraftPasses {
   void follow(SequenceId sequence, const View& hidden, std::span<const int32_t> ids,
               KeepUp keep_up);
   bool can_draft(SequenceId sequence) const;
+  // Whether a step must have the hidden states of all its rows for follow(), not just the last.
+  bool needs_every_row() const { return has_keys_; }
 
   // Positions at the end of the sequence whose slots are not computed yet.
   int64_t outstanding(SequenceId sequence) const;

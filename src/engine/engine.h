@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "engine/draft_counts.h"
 #include "engine/host_rows.h"
 #include "engine/logits.h"
 #include "engine/memory_plan.h"
@@ -18,9 +19,6 @@ struct EngineOptions {
   int64_t max_rows = 0;    // tokens of a prompt that are computed together; 0: as suits the backend
   int64_t logit_rows = 1;  // rows of logits that a step of one sequence may have, drafts aside
 };
-
-// The most tokens that a step may draft for a sequence.
-inline constexpr int64_t kMaxDrafts = 8;
 
 // With several sequences, so many of them may have as many drafts in a step; more have fewer.
 inline constexpr int64_t kDraftingSequences = 4;

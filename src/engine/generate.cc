@@ -33,7 +33,7 @@ Result<GenerateResult> generate(Session& session, const Tokenizer* tokenizer,
   };
 
   const Stopwatch decode_clock;
-  Decoder decoder(session, answer.sampler(), request.drafts);
+  Decoder decoder(session, answer.sampler(), request.drafts, request.stop_ids);
   bool cancelled = false;
   while (!answer.finish()) {
     const Answer::Token token = answer.next(decoder.logits());

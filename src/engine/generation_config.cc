@@ -36,7 +36,9 @@ Result<GenerationDefaults> read_generation_defaults(const std::filesystem::path&
   GenerationDefaults defaults;
   defaults.sampling.temperature = 0;
   const std::filesystem::path path = model_folder / "generation_config.json";
-  if (std::filesystem::exists(path)) {
+  // What leads nowhere is a failed download, not the absence of the file; hence not exists().
+  std::error_code code;
+  if (std::filesystem::symlink_status(path, code).type() != std::filesystem::file_type::not_found) {
     SLIP_TRY(const JsonObject json, read_json_object(path));
     ConfigReader reader(json, path.string());
     SamplingOptions& sampling = defaults.sampling;

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "cache/prefix_index.h"
 #include "engine/answer.h"
-#include "engine/draft_length.h"
+#include "engine/drafted_text.h"
 #include "engine/prompt_cuts.h"
 #include "engine/request.h"
 
@@ -28,13 +28,12 @@ struct Job {
   int64_t computed = 0;         // of them, those that the sequence holds
   int64_t scored = 0;  // rows of the prompt that need no logits any more, but for the answer
   std::optional<SequenceId> sequence;  // while it runs
-  std::optional<Answer> answer;        // from its first start on
+  std::optional<Answer> answer;        // from its first start on, as what is drafted of it
+  DraftChances chances;
+  std::optional<DraftedText> drafted;
   bool cancelled = false;
   bool ended = false;  // on_finish() was called
   uint64_t turn = 0;   // of its prompt: rises with every start and every piece that is computed
-
-  std::vector<int32_t> drafts;  // of the step that is being made
-  DraftChances chances;
 
   Stopwatch clock;  // since it arrived
   double started = 0, first_token = 0, last_token = 0;

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/split_mix.h"
 
 namespace slip {
 namespace {
+
+// Below every logit of a model and above what is forbidden.
+constexpr float kLeastAllowed = std::numeric_limits<float>::lowest();
 
 // A hash of a counter, so that draws need no state.
 uint64_t mix(uint64_t counter) { return split_mix(counter + kSplitMixStep); }
@@ -61,9 +65,14 @@ void TokenFilter::apply(std::span<float> logits) const {
   bool others = banned.empty();
   for (size_t id = 0; id < logits.size() && !others; ++id)
     others = allowed.contains(int32_t(id)) && !is_banned(id);
+  // What a form wants may be suppressed otherwise, or no number in a damaged model; it comes before
+  // what the form forbids all the same.
   for (size_t id = 0; id < logits.size(); ++id)
-    if (!allowed.contains(int32_t(id)) || (others && !banned.empty() && is_banned(id)))
+    if (!allowed.contains(int32_t(id)) || (others && !banned.empty() && is_banned(id))) {
       logits[id] = -INFINITY;
+    } else if (!(logits[id] > -INFINITY)) {
+      logits[id] = kLeastAllowed;
+    }
 }
 
 Sampler::Sampler(const SamplingOptions& options, int64_t vocabulary, int64_t usable)
@@ -230,8 +239,9 @@ float Sampler::penalized(int32_t id, float logit) const {
 }
 
 int32_t Sampler::draw(int64_t index) {
-  // What a filter has put out of reach must not be drawn, not even by rounding.
-  while (candidates_.size() > 1 && candidates_.back().value == -INFINITY) candidates_.pop_back();
+  // What is out of reach must not be drawn beside others, not even by rounding.
+  while (candidates_.size() > 1 && candidates_.back().value <= kLeastAllowed)
+    candidates_.pop_back();
   const float peak = candidates_.front().value;
   double total = 0;
   for (Candidate& candidate : candidates_) {

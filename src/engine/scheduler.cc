@@ -108,7 +108,9 @@ void Scheduler::prepare(Job& job) {
                                     .stop_ids = job.request.stop_ids,
                                     .stop_strings = job.request.stop_strings},
                        std::move(sampler), &tokenizer_, job.request.constraint.get());
-    if (drafting_) job.summary.drafts = DraftCounts(drafting_->chooser.most());
+    job.drafted.emplace(job.answer->sampler(), &job.chances,
+                        drafting_ ? drafting_->chooser.most() : 0, job.request.stop_ids,
+                        job.request.constraint.get());
   } catch (const std::exception& failure) {
     job.summary.failure = error("the request could not be started: ", failure.what());
     return finish(job, FinishReason::cancelled);
@@ -148,7 +150,6 @@ void Scheduler::preempt(Job& job) {
   pool_.end(*job.sequence);
   job.sequence.reset();
   job.computed = 0;
-  job.drafts.clear();
   waiting_.push_front(std::move(running_.back()));
   running_.pop_back();
 }
@@ -161,6 +162,7 @@ void Scheduler::finish(Job& job, FinishReason reason) {
     summary.stop_string = job.answer->stop_string();
     summary.tokens = job.answer->tokens();
   }
+  if (job.drafted) summary.drafts = job.drafted->counts();
   if (job.first_token > 0) {
     summary.prompt_seconds = job.first_token - job.started;
     summary.decode_seconds = job.last_token - job.first_token;

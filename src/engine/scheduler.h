@@ -67,10 +67,8 @@ class Scheduler {
   struct StepLists {
     std::vector<Job*> decoding, prompting;
     std::vector<DraftChooser::Sequence> drafting;  // those that decode
-    std::vector<DraftChooser::Verified> verified;  // of those, what came of their drafts
-    std::vector<int64_t> accepted;                 // of their drafts, before the step
+    std::vector<DraftedText::Verified> verified;   // of those, what came of their drafts
     std::vector<Part> prompts, scored, decodes, all;
-    std::vector<int32_t> ids;  // of one part
   };
 
   static std::unique_ptr<Drafting> make_drafting(Engine& engine, const ServiceOptions& options);
@@ -101,11 +99,11 @@ class Scheduler {
   // Each prompt by itself, and decode rows in groups that the backend computes exactly.
   void run_apart(std::span<const Part> prompts, std::span<const Part> decodes);
   void settle(const Part& part, size_t index);
+  void follow(const Part& part, size_t index, int64_t kept);
   void tell_scores(const Part& part, size_t index);
   void end_scores(Job& job);
   // Chooses tokens as long as there are logits; returns how many drafts were right.
   int64_t choose_tokens(const Part& part, size_t index);
-  void count_drafts(Job& job, int64_t right);
   void deliver(Job& job, const Answer::Token& token, const std::optional<Logprobs>& logprobs);
   // A listener that throws ends its own request and nobody else's.
   static void tell(Job& job, FunctionRef<void(RequestListener&)> what);

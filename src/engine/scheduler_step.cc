@@ -40,7 +40,7 @@ void Scheduler::compute() {
   decodes.clear();
   int64_t decode_rows = 0;
   for (Job* job : decoding) {
-    const auto rows = 1 + int64_t(job->drafts.size());
+    const auto rows = int64_t(job->drafted->step().size());
     decodes.push_back({.job = job, .certain = 1, .outputs = rows});
     decode_rows += rows;
   }
@@ -50,9 +50,7 @@ void Scheduler::compute() {
   int64_t prompt_rows = 0;
   for (const Part& part : prompts) prompt_rows += part.certain;
 
-  std::vector<int64_t>& accepted = lists_.accepted;
-  accepted.clear();
-  for (const Job* job : decoding) accepted.push_back(job->summary.drafts.accepted);
+  lists_.verified.clear();
   if (cuts_matter()) {
     run_apart(prompts, decodes);
   } else {
@@ -70,39 +68,24 @@ void Scheduler::compute() {
         decoding.empty() ? ChunkBudget::Beside::nobody : ChunkBudget::Beside::others);
   }
   if (!drafting_ || decoding.empty()) return;
-  std::vector<DraftChooser::Verified>& verified = lists_.verified;
-  verified.clear();
-  for (size_t i = 0; i < decoding.size(); ++i) {
-    Job& job = *decoding[i];
-    verified.push_back({.chances = job.chances,
-                        .drafts = int64_t(job.drafts.size()),
-                        .right = job.summary.drafts.accepted - accepted[i]});
-  }
   const DraftChooser::Seconds taken{draft_seconds, seconds - draft_seconds};
-  drafting_->chooser.end_step(verified, prompt_rows == 0 ? std::optional(taken) : std::nullopt);
+  drafting_->chooser.end_step(lists_.verified,
+                              prompt_rows == 0 ? std::optional(taken) : std::nullopt);
 }
 
 void Scheduler::draft(std::span<Job* const> jobs) {
-  for (Job* job : jobs) job->drafts.clear();
+  for (Job* job : jobs) job->drafted->begin(job->tokens.back());
   if (!drafting_ || jobs.empty()) return;
   auto& [passes, chooser] = *drafting_;
   std::vector<DraftChooser::Sequence>& drafting = lists_.drafting;
   drafting.clear();
   for (Job* job : jobs) {
-    int64_t most = std::min(
-        chooser.most(),
-        useful_drafts(job->answer->wanted(), engine_.context() - int64_t(job->tokens.size())));
-    if (!job->request.draft || !passes.can_draft(*job->sequence)) most = 0;
-    const bool fits = most > 0 && pool_.reserve(*job->sequence, int64_t(job->tokens.size()) + most);
-    drafting.push_back({.id = *job->sequence,
-                        .token = job->tokens.back(),
-                        .limit = fits ? most : 0,
-                        .sampler = job->answer->sampler(),
-                        .chances = job->chances,
-                        .drafts = job->drafts,
-                        .counts = job->summary.drafts,
-                        .stop_ids = job->request.stop_ids,
-                        .constraint = job->request.constraint.get()});
+    const auto length = int64_t(job->tokens.size());
+    const SequenceId sequence = *job->sequence;
+    int64_t limit = job->drafted->useful(job->answer->wanted(), engine_.context() - length);
+    if (!job->request.draft || !passes.can_draft(sequence)) limit = 0;
+    if (!pool_.reserve(sequence, length + limit)) limit = 0;
+    drafting.push_back({sequence, limit, &*job->drafted});
   }
   using Beside = DraftChooser::Beside;
   chooser.draft(passes, drafting, engine_.logit_rows() - int64_t(running_.size()),
@@ -196,14 +179,13 @@ void Scheduler::run_pass(std::span<const Part> parts) {
   // next row is computed. Where states come from memory, that saves every second way back.
   const bool write_later = writes_later_ && drafting_ && engine_.backend_memory().on_host() &&
                            parts.size() >= kManyStates;
-  std::vector<int32_t>& ids = lists_.ids;
   for (const Part& part : parts) {
     const Job& job = *part.job;
-    const auto certain = std::span(job.tokens).subspan(size_t(job.computed), size_t(part.certain));
-    ids.assign(certain.begin(), certain.end());
-    ids.insert(ids.end(), job.drafts.begin(), job.drafts.end());
+    std::span<const int32_t> ids = job.drafted->step();
+    if (ids.empty())  // in its prompt
+      ids = std::span(job.tokens).subspan(size_t(job.computed), size_t(part.certain));
     // A single token cannot be rejected, so nothing needs to be recorded.
-    const bool recorded = !job.drafts.empty() || (write_later && ids.size() == 1);
+    const bool recorded = int64_t(ids.size()) > part.certain || (write_later && ids.size() == 1);
     batch_.add(*job.sequence, ids, part.outputs,
                recorded ? Cache::Rows::tentative : Cache::Rows::certain);
   }
@@ -226,14 +208,22 @@ void Scheduler::settle(const Part& part, size_t index) {
   job.computed += kept;
   // Where cuts matter, what was computed to score a prompt is of no further use.
   const bool as_cut = !scores || !cuts_matter();
-  if (drafting_ && as_cut)
-    drafting_->passes.follow(*job.sequence, batch_.hidden(index).first(kept),
-                             batch_.ids(index).first(size_t(kept)), drafting_->chooser.keep_up());
+  if (drafting_ && as_cut) follow(part, index, kept);
   if (in_prompt && as_cut && job.at_checkpoint())
     pool_.remember(job.text(job.computed), *job.sequence);
   if (job.scores()) return;
   if (scores) end_scores(job);
   if (job.answer->finish() && !job.summary.failure) finish(job, *job.answer->finish());
+}
+
+// Shows the drafter what is part of the sequence now.
+void Scheduler::follow(const Part& part, size_t index, int64_t kept) {
+  auto& [passes, chooser] = *drafting_;
+  const SequenceId sequence = *part.job->sequence;
+  // Some models compute hidden states for rows with logits alone.
+  if (part.outputs == 0 && !passes.needs_every_row()) return passes.clear(sequence);
+  passes.follow(sequence, batch_.hidden(index).first(kept), batch_.ids(index).first(size_t(kept)),
+                chooser.keep_up());
 }
 
 // The logits of a row are about the token after it.
@@ -261,9 +251,9 @@ void Scheduler::end_scores(Job& job) {
 
 int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
   Job& job = *part.job;
-  int64_t row = 0;
-  for (;; ++row) {
-    const LogitRow logits = batch_.logits(index, row);
+  DraftedText& drafted = *job.drafted;
+  for (bool goes_on = true; goes_on;) {
+    const LogitRow logits = batch_.logits(index, drafted.row());
     std::optional<Logprobs> logprobs;
     if (job.request.top_logprobs >= 0) logprobs.emplace(logits.values());
     const Answer::Token token = job.answer->next(logits);
@@ -279,22 +269,17 @@ int64_t Scheduler::choose_tokens(const Part& part, size_t index) {
     } else {
       job.summary.stop_token = event_of(token.id, logprobs, job.request.top_logprobs);
     }
-    const bool drafted = row < int64_t(job.drafts.size()) && job.drafts[size_t(row)] == token.id;
-    if (job.answer->finish() || job.cancelled || !drafted) break;
+    goes_on = !job.answer->finish() && !job.cancelled && drafted.chose(token.id);
   }
-  count_drafts(job, row);
-  return row;
-}
-
-void Scheduler::count_drafts(Job& job, int64_t right) {
-  using After = DraftCounts::After;
-  const auto verified = int64_t(job.drafts.size());
-  job.summary.drafts.add_step(verified, right,
-                              job.answer->finish() ? After::not_asked : After::chosen);
-  counts_.draft_tokens += verified;
-  counts_.accepted_tokens += right;
-  if (verified > 0) ++counts_.drafts;
-  for (size_t i = 0; i < size_t(right); ++i) ++counts_.accepted_at[i];
+  using After = DraftedText::After;
+  const bool ended = job.answer->finish() || job.cancelled;
+  const DraftedText::Verified verified = drafted.judge(ended ? After::not_asked : After::chosen);
+  lists_.verified.push_back(verified);
+  counts_.draft_tokens += verified.drafts;
+  counts_.accepted_tokens += verified.right;
+  if (verified.drafts > 0) ++counts_.drafts;
+  for (size_t i = 0; i < size_t(verified.right); ++i) ++counts_.accepted_at[i];
+  return verified.right;
 }
 
 void Scheduler::deliver(Job& job, const Answer::Token& token,

@@ -22,8 +22,8 @@ void Session::clear() {
 Result<int64_t> Session::sync(std::span<const int32_t> ids, const Progress& progress,
                               int64_t remember) {
   SLIP_TRY_STATUS(check_ids(ids, 0));  // a refusal keeps what is there
-  const bool continues =
-      tokens_.size() < ids.size() && std::equal(tokens_.begin(), tokens_.end(), ids.begin());
+  const bool continues = !tokens_.empty() && tokens_.size() < ids.size() &&
+                         std::equal(tokens_.begin(), tokens_.end(), ids.begin());
   const int64_t reused = continues ? int64_t(tokens_.size()) : go_back(ids);
   const auto total = int64_t(ids.size());
   bool go_on = true;
@@ -121,7 +121,7 @@ void Session::accept(int64_t count) {
 }
 
 bool Session::reserve(int64_t tokens) {
-  return engine_.cache().reserve(sequence_, int64_t(tokens_.size()) + tokens).ok();
+  return pool_->reserve(sequence_, int64_t(tokens_.size()) + tokens);
 }
 
 DraftPasses& Session::draft_passes() {
@@ -144,7 +144,8 @@ std::optional<LogitRow> Session::draft(std::span<const int32_t> ids) {
 }
 
 Status Session::step(std::span<const int32_t> ids, int64_t outputs, Cache::Rows kind) {
-  SLIP_TRY_STATUS(engine_.cache().reserve(sequence_, int64_t(tokens_.size() + ids.size())));
+  if (!reserve(int64_t(ids.size())))  // asked once more for its words
+    return engine_.cache().reserve(sequence_, int64_t(tokens_.size() + ids.size()));
   catch_up();
   batch_.clear();
   batch_.add(sequence_, ids, outputs, kind);

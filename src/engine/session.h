@@ -46,6 +46,8 @@ class Session {
   // not part of the session until accept() says how many are. At most max_drafts() + 1.
   Status verify(std::span<const int32_t> ids);
   void accept(int64_t count);
+  // Tokens of the last verify() that wait for it.
+  int64_t unaccepted() const { return unaccepted_; }
 
   // Of the last token fed, or of token `row` of the last verify().
   LogitRow choice() { return choice(batch_.outputs() - 1); }
@@ -61,6 +63,7 @@ class Session {
   // What drafts, after it was shown all tokens of the session.
   DraftPasses& draft_passes();
 
+  // Holds nothing then. What it remembers stays, until a step needs its memory.
   void clear();
 
   // Where its memory lies; another after a sync() that went back.

@@ -72,9 +72,7 @@ class Model {
   // What info().drafter tells of; null without one. It lives as long as the model.
   virtual Drafter* drafter() { return nullptr; }
 
-  // Bytes of weights and of activations; the rest of the memory is the cache's.
   virtual uint64_t weight_bytes() const = 0;
-  virtual uint64_t activation_bytes() const = 0;
 };
 
 }  // namespace slip

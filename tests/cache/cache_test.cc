@@ -8,6 +8,8 @@
 #include <cstring>
 #include <set>
 
+#include "tests/tensor/counting_memory.h"
+
 namespace slip {
 namespace {
 
@@ -88,9 +90,10 @@ TEST(CacheCost, APageHasThePositionsOfAllLayers) {
 
 TEST(Cache, HoldsExactlyWhatItsCostSays) {
   for (const CacheFormat& type : {kF32, kBf16, kCoded}) {
-    const Cache cache(kSpecs, type, {.sequences = 3, .pages = 5});
+    CountingMemory memory;
+    const Cache cache(kSpecs, type, {.sequences = 3, .pages = 5}, memory);
     const CacheCost cost = cache_cost(kSpecs, type);
-    EXPECT_EQ(cache.bytes(), 3 * cost.bytes_per_sequence + 5 * cost.bytes_per_page);
+    EXPECT_EQ(memory.taken(), 3 * cost.bytes_per_sequence + 5 * cost.bytes_per_page);
   }
 }
 
@@ -501,12 +504,13 @@ TEST(CacheCost, WindowsCostTheSameWhateverTheContext) {
 }
 
 TEST(Cache, LayersThatShareReadTheSameKeys) {
-  Cache cache(kWindowSpecs, kSteps, {.sequences = 2, .pages = 4});
+  CountingMemory memory;
+  Cache cache(kWindowSpecs, kSteps, {.sequences = 2, .pages = 4}, memory);
   EXPECT_EQ(cache.layer(2).kv.keys.data, cache.layer(0).kv.keys.data);
   EXPECT_EQ(cache.layer(2).kv.ring_pages, 4);
   EXPECT_EQ(cache.layer(3).kv.values.data, cache.layer(1).kv.values.data);
   const CacheCost cost = cache_cost(kWindowSpecs, kSteps);
-  EXPECT_EQ(cache.bytes(), 2 * cost.bytes_per_sequence + 4 * cost.bytes_per_page);
+  EXPECT_EQ(memory.taken(), 2 * cost.bytes_per_sequence + 4 * cost.bytes_per_page);
 }
 
 // Every position that a row may see lies in another place than those a step writes, also after the

@@ -244,6 +244,29 @@ TEST_F(CandidatesSampling, AFilterThatLeavesTooFewNeedsTheRow) {
   }
 }
 
+// As where a form wants what generation_config.json suppresses, or a model is damaged.
+TEST_F(CandidatesSampling, WhatAFormLeavesComesHoweverUnlikely) {
+  Allowed form([](int32_t id) { return id == 22 || id == 30; });
+  const std::pair<int32_t, float> first{22, -INFINITY}, second{30, -INFINITY};
+  for (const float temperature : {0.0f, 1.0f}) {
+    for (const std::vector<float>& row : {random_row(), std::vector<float>(kWidth, NAN)}) {
+      Sampler sampler({.temperature = temperature, .logit_bias = {first, second}}, kWidth, kWidth);
+      for (const LogitRow& logits : {here(), there()}) {
+        put(row);
+        EXPECT_TRUE(form.allows(sampler.next(logits, {.constraint = &form})));
+      }
+    }
+    std::vector<float> row = random_row();
+    row[30] = -1000;
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      put(row);
+      Sampler sampler({.temperature = temperature, .logit_bias = {first}, .seed = seed}, kWidth,
+                      kWidth);
+      EXPECT_EQ(sampler.next(here(), {.constraint = &form}), 30) << "the other one is suppressed";
+    }
+  }
+}
+
 // On minnow, with whole answers.
 class CandidatesEngine : public ::testing::TestWithParam<Backend> {
  protected:

@@ -40,19 +40,14 @@ class DraftChooserTest : public ::testing::Test {
   };
   std::vector<int32_t> draft(DraftChooser& chooser, const Conditions& conditions) {
     EXPECT_TRUE(session_.reserve(1 + kDrafts));
-    std::vector<int32_t> drafts;
-    counts_ = DraftCounts(kDrafts);
-    const DraftChooser::Sequence sequence{.id = session_.sequence(),
-                                          .token = argmax(session_.logits()),
-                                          .limit = conditions.limit,
-                                          .sampler = sampler_,
-                                          .chances = chances_,
-                                          .drafts = drafts,
-                                          .counts = counts_,
-                                          .stop_ids = conditions.stop_ids,
-                                          .constraint = conditions.constraint};
+    DraftedText text(sampler_, &chances_, kDrafts, conditions.stop_ids, conditions.constraint);
+    text.begin(argmax(session_.logits()));
+    const DraftChooser::Sequence sequence{session_.sequence(), conditions.limit, &text};
     chooser.draft(session_.draft_passes(), {&sequence, 1}, conditions.rows,
                   DraftChooser::Beside::nothing);
+    const std::vector<int32_t> drafts(text.step().begin() + 1, text.step().end());
+    verified_ = text.judge(DraftedText::After::chosen);  // none of them is ever right
+    made_ = text.counts().made;
     return drafts;
   }
   // Behind the prompt.
@@ -67,18 +62,20 @@ class DraftChooserTest : public ::testing::Test {
   Session session_{model_.engine()};
   Sampler sampler_{{.temperature = 0}, 8192, 8174};
   DraftChances chances_;
-  DraftCounts counts_;
+  // Of the last draft().
+  DraftedText::Verified verified_{};
+  int64_t made_ = 0;
 };
 
 TEST_F(DraftChooserTest, MakesAsManyAsAreOfUse) {
   const std::vector<int32_t> all = choose({});
   ASSERT_EQ(all.size(), size_t(kDrafts));
-  EXPECT_EQ(counts_.made, kDrafts);
+  EXPECT_EQ(made_, kDrafts);
   // At the end of a context there may be room for one less than none.
   for (const int64_t limit : {-1, 0, 1, 3}) {
     const std::vector<int32_t> some = choose({.limit = limit});
     EXPECT_EQ(some, std::vector(all.begin(), all.begin() + std::max<int64_t>(limit, 0)));
-    EXPECT_EQ(counts_.made, std::max<int64_t>(limit, 0));
+    EXPECT_EQ(made_, std::max<int64_t>(limit, 0));
   }
   EXPECT_EQ(choose({.rows = 2}).size(), 2u);
   EXPECT_EQ(choose({}, 1).size(), 1u);
@@ -90,10 +87,37 @@ TEST_F(DraftChooserTest, EndsWhereTheAnswerWill) {
   const auto place = size_t(std::ranges::find(all, all[2]) - all.begin());
   const std::vector<int32_t> before(all.begin(), all.begin() + int64_t(place));
   EXPECT_EQ(choose({.stop_ids = {5, all[2]}}), before);
-  EXPECT_EQ(counts_.made, int64_t(place) + 1) << "it was made, and not taken";
+  EXPECT_EQ(made_, int64_t(place) + 1) << "it was made, and not taken";
   const AllBut constraint(all[2]);
   EXPECT_EQ(choose({.constraint = &constraint}), before);
-  EXPECT_EQ(counts_.made, int64_t(place) + 1);
+  EXPECT_EQ(made_, int64_t(place) + 1);
+}
+
+// Where drafts do not pay, prompts are not kept up with, and who is behind cannot draft. The next
+// try must come all the same, with prompts that are.
+TEST_F(DraftChooserTest, TriesAgainThoughNobodyCouldDraft) {
+  using KeepUp = DraftPasses::KeepUp;
+  DraftChooser chooser(DraftLength::automatic(kDrafts), 1);
+  begin();
+  const auto step = [&](int64_t limit) {
+    const auto drafts = int64_t(draft(chooser, {.limit = limit}).size());
+    chooser.end_step({&verified_, 1}, DraftChooser::Seconds{double(drafts), 1 + double(drafts)});
+    const int32_t next = argmax(session_.logits());
+    EXPECT_TRUE(limit == 0 || session_.feed({&next, 1}).ok());
+    return drafts;
+  };
+  for (int i = 0; i < 40; ++i) step(kDrafts);
+  EXPECT_EQ(chooser.keep_up(), KeepUp::if_free);
+  int steps = 0;
+  while (steps < 200 && chooser.keep_up() == KeepUp::if_free) {
+    EXPECT_EQ(step(0), 0);
+    ++steps;
+  }
+  EXPECT_LT(steps, 100);
+  for (int i = 0; i < 300; ++i) step(0);
+  EXPECT_EQ(chooser.keep_up(), KeepUp::always) << "until somebody can";
+  EXPECT_GT(step(kDrafts) + step(kDrafts), 0);
+  EXPECT_EQ(chooser.keep_up(), KeepUp::if_free) << "it did not pay";
 }
 
 // What was seen of drafts and of times is all that decides.
@@ -106,10 +130,9 @@ TEST_F(DraftChooserTest, LearnsFromStepsThatHadNothingElseInThem) {
     for (int step = 0; step < 60; ++step) {
       const std::vector<int32_t> drafts = draft(chooser, {});
       if (step >= 40) made += int64_t(drafts.size());
-      // None is ever right, and each costs as much as a token.
-      const DraftChooser::Verified verified{chances_, int64_t(drafts.size()), 0};
+      // Each costs as much as a token.
       const DraftChooser::Seconds seconds{double(drafts.size()), 1 + double(drafts.size())};
-      chooser.end_step({&verified, 1}, timed ? std::optional(seconds) : std::nullopt);
+      chooser.end_step({&verified_, 1}, timed ? std::optional(seconds) : std::nullopt);
       const int32_t next = argmax(session_.logits());
       EXPECT_TRUE(session_.feed({&next, 1}).ok());
     }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -48,7 +49,7 @@ Course live(DraftLength length, const World& world, int steps = 3000, uint32_t s
     outcome.draft_seconds = double(outcome.made) * world.draft_seconds * noise;
     outcome.verify_seconds =
         (world.first_row_seconds + double(outcome.verified) * world.row_seconds) * noise;
-    chances.end_step(outcome.verified, outcome.right);
+    chances.end_step(std::min(outcome.verified, outcome.right + 1), outcome.right);
     length.end_step(outcome);
     if (step < steps / 3) continue;
     tokens += double(outcome.right + 1);
@@ -183,7 +184,7 @@ TEST(DraftLength, UnsureDraftsAreNotVerified) {
     }
     outcome.draft_seconds = 0.05 * double(outcome.made);
     outcome.verify_seconds = 1 + 0.2 * double(outcome.verified);
-    chances.end_step(outcome.verified, outcome.right);
+    chances.end_step(std::min(outcome.verified, outcome.right + 1), outcome.right);
     length.end_step(outcome);
   }
   EXPECT_GT(sure_verified, 500);

@@ -168,6 +168,27 @@ TEST_P(Gemma4Engine, ServedTogetherAsAlone) {
   }
 }
 
+// A prompt that is computed or taken over up to its last token has nothing to draft from yet.
+TEST_P(Gemma4Engine, NothingIsDraftedFromRowsThatWereNotComputed) {
+  LoadedOptions options = options_of(std::get<1>(GetParam()), kDrafts);
+  options.sequences = 2;
+  options.checkpoints = 2;
+  LoadedModel model(tiny_folder("gemma4_e"), backend(), options);
+  const Tokenizer tokenizer = Tokenizer::load(minnow_folder()).value();
+  Service service(model.engine(), tokenizer, {.max_drafts = kDrafts, .always_draft = true});
+  const auto ask = [&](bool in_pieces) {
+    Request request = greedy(long_prompt(), 6);
+    request.prompt.resize(12);
+    request.reuse_prefix = in_pieces;
+    if (in_pieces) request.message_ends = {11};
+    return answer(service, std::move(request))->summary;
+  };
+  const RequestSummary whole = ask(false), cut = ask(true), hit = ask(true);
+  EXPECT_EQ(hit.cached_tokens, 11);
+  EXPECT_EQ(cut.drafts.made, whole.drafts.made);
+  EXPECT_EQ(hit.drafts.made, whole.drafts.made);
+}
+
 INSTANTIATE_TEST_SUITE_P(Recipes, Gemma4Engine,
                          ::testing::Combine(::testing::ValuesIn(fast_backends()),
                                             ::testing::Values("f32", "bf16", "k4v4")),

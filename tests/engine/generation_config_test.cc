@@ -89,6 +89,18 @@ TEST(GenerationDefaults, RefusesBrokenFiles) {
   expect_error(read_generation_defaults("/nowhere"), {"/nowhere"});
 }
 
+TEST(GenerationDefaults, AFileThatLeadsNowhereIsNotAnAbsentOne) {
+  const TempFolder folder;
+  folder.write("config.json", "{}");
+  const auto file = folder.path() / "generation_config.json";
+  for (const char* target : {"generation_config.json", "blobs/absent"}) {
+    std::filesystem::create_symlink(target, file);
+    expect_error(read_generation_defaults(folder.path()), {"generation_config.json"});
+    std::filesystem::remove(file);
+  }
+  EXPECT_TRUE(read_generation_defaults(folder.path()).ok());
+}
+
 TEST(GenerationDefaults, RefusesValuesThatAreNotSettings) {
   for (const char* setting :
        {R"("temperature": -0.5)", R"("top_p": 1.5)", R"("top_p": -1)", R"("min_p": 2)",

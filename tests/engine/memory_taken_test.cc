@@ -3,48 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <new>
-
 #include "engine/draft_passes.h"
 #include "engine/sampling.h"
 #include "kernels/cpu/cpu_ops_impl.h"
 #include "tests/golden/tiny_folder.h"
+#include "tests/tensor/counting_memory.h"
 
 namespace slip {
 namespace {
-
-class CountingMemory final : public Memory {
- public:
-  std::byte* allocate(size_t bytes, Pages pages) override {
-    if (taken_ + bytes > there_) throw std::bad_alloc();
-    taken_ += bytes;
-    return host_memory().allocate(bytes, pages);
-  }
-  void release(std::byte* data, size_t bytes) noexcept override {
-    taken_ -= bytes;
-    host_memory().release(data, bytes);
-  }
-  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
-    host_memory().copy(to, from, bytes);
-  }
-  void clear(std::byte* data, size_t bytes) override { host_memory().clear(data, bytes); }
-  void upload(std::byte* to, const void* from, size_t bytes) override {
-    host_memory().upload(to, from, bytes);
-  }
-  void download(void* to, const std::byte* from, size_t bytes) override {
-    host_memory().download(to, from, bytes);
-  }
-  bool on_host() const override { return true; }
-  uint64_t free_bytes() const override { return host_memory().free_bytes(); }
-
-  uint64_t taken() const { return taken_; }
-  void have(uint64_t bytes) { there_ = bytes; }
-
- private:
-  uint64_t there_ = UINT64_MAX;
-  std::atomic<uint64_t> taken_{0};
-};
 
 class CountingOps : public CpuOps {
  public:
@@ -83,7 +49,13 @@ TEST_P(MemoryTaken, IsWhatWasPlanned) {
   const MemoryPlan planned = Engine::plan(source, options, ops).value();
   const std::unique_ptr<Engine> engine = Engine::load(source, options, ops, pool, {}).value();
   const auto& memory = static_cast<const CountingMemory&>(ops.memory());
-  const uint64_t before = memory.taken();
+  uint64_t before = memory.taken();
+  {
+    const Cache cache(engine->model().cache_specs(), planned.cache_format, planned.cache_size(),
+                      ops.memory());
+    EXPECT_EQ(memory.taken() - before, planned.state + planned.kv);
+  }
+  before = memory.taken();
   const DraftPasses passes(*engine);
   // Scratch is in the plan, but a backend's own affair.
   EXPECT_LE(memory.taken(), planned.total());

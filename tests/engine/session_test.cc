@@ -125,12 +125,34 @@ TEST_P(RememberingSession, ProgressGoesOnOverTheRememberedPlace) {
   };
   ASSERT_TRUE(session.sync(text(5, 100), note, 70).ok());
   EXPECT_EQ(seen, (std::vector<int64_t>{64, 70, 100}));
-  seen.clear();
   // A stop at the place itself stops.
-  session.clear();
   const auto stop = [&](int64_t done, int64_t) { return done < 70; };
-  EXPECT_FALSE(session.sync(text(5, 100), stop, 70).ok());
+  EXPECT_FALSE(session.sync(text(6, 100), stop, 70).ok());
   EXPECT_EQ(session.tokens().size(), 70u);
+}
+
+// There are pages for one context, and what is remembered has some of them.
+TEST_P(RememberingSession, AnAnswerMayTakeThePagesOfWhatIsRemembered) {
+  Session session(model_.engine());
+  SoloDrafting drafting(DraftLength::fixed(3));
+  GenerateRequest request;
+  request.prompt = text(5, 400);
+  request.remember = 390;
+  request.drafts = GetParam() > 0 ? &drafting : nullptr;
+  const auto result = generate(session, nullptr, request, {});
+  ASSERT_TRUE(result.ok()) << result.failure().message;
+  EXPECT_EQ(result.value().finish, FinishReason::context_full);
+  EXPECT_EQ(result.value().ids.size(), 512u - 400 + 1);
+}
+
+TEST_P(RememberingSession, AfterClearALongTextFits) {
+  Session session(model_.engine());
+  ASSERT_TRUE(session.sync(text(5, 160), {}, 150).ok());
+  session.clear();
+  EXPECT_EQ(session.sync(text(5, 155)).value(), 150) << "it is remembered still";
+  session.clear();
+  const auto synced = session.sync(text(900, 500));
+  ASSERT_TRUE(synced.ok()) << synced.failure().message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Drafts, RememberingSession, ::testing::Values(0, 3));

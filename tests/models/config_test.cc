@@ -213,6 +213,8 @@ TEST(Qwen35Config, RefusesValuesThatDoNotFitTogether) {
   JsonObject json = text_config();
   json["layer_types"] = JsonArray{"full_attention"};
   expect_refused(json, {"layer_types", "1 layers", "40"});
+  for (const double eps : {-1.0, 0.0, 1.0, 1e-300, 1e300})
+    expect_refused(with(text_config(), "rms_norm_eps", eps), {"rms_norm_eps", "(0, 1)"});
 }
 
 TEST(Qwen35Config, RefusesMissingAndAbsurdValues) {

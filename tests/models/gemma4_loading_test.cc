@@ -6,6 +6,7 @@
 #include "checkpoint/safetensors.h"
 #include "kernels/ref/ref_ops.h"
 #include "kernels/ref/ref_ops_impl.h"
+#include "models/gemma4_assistant/files.h"
 #include "models/model_source.h"
 #include "tests/checkpoint/test_files.h"
 #include "tests/golden/loaded_model.h"
@@ -59,6 +60,22 @@ TEST(Gemma4Drafters, AreFoundInAHuggingFaceCache) {
   copy_model("gemma4_e_assistant",
              folder.path() / "models--google--gemma-4-E2B-it-assistant/snapshots/4567");
   EXPECT_TRUE(drafts(model));
+}
+
+TEST(Gemma4Drafters, AreThoseOfTheMainBranch) {
+  const TempFolder folder;
+  const fs::path model = folder.path() / "models--google--gemma-4-E2B-it/snapshots/0123";
+  const std::string drafter = "models--google--gemma-4-E2B-it-assistant";
+  const char* const commits[] = {"45", "67", "89"};
+  for (const char* commit : commits)
+    folder.write(drafter + "/snapshots/" + commit + "/config.json", "");
+  for (const char* commit : commits) {
+    folder.write(drafter + "/refs/main", commit);
+    EXPECT_EQ(gemma4_assistant::find_drafter(model),
+              folder.path() / drafter / "snapshots" / commit);
+  }
+  folder.write(drafter + "/refs/main", "gone");
+  EXPECT_EQ(gemma4_assistant::find_drafter(model), folder.path() / drafter / "snapshots/45");
 }
 
 // One that was found is left alone, with a note; one that was asked for is an error.

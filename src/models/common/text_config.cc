@@ -45,7 +45,10 @@ void read_sizes(ConfigReader& text, int64_t usual_context, TextConfig& config) {
   config.vocabulary = text.require_int("vocab_size", 2, kMaxDim);  // a choice needs two
   config.hidden = text.require_int("hidden_size", 1, kMaxDim);
   config.max_context = text.int_or("max_position_embeddings", usual_context, 1);
-  config.eps = float(text.double_or("rms_norm_eps", 1e-6));
+  const double eps = text.double_or("rms_norm_eps", 1e-6);
+  config.eps = float(eps);
+  if (!(config.eps > 0 && config.eps < 1))
+    text.fail("rms_norm_eps", cat("must be in (0, 1), found ", eps));
 }
 
 bool read_tied_head(ConfigReader& root, ConfigReader& text, bool usually) {

@@ -36,7 +36,6 @@ class Gemma4 : public TextModel {
   StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const override;
   int64_t max_rows() const override { return activations_.max_rows; }
   void forward(const Step& step, Cache& cache) override;
-  uint64_t activation_bytes() const override { return activations_.bytes; }
 
   Embedding embedding() const { return {weights_.embedding, config_.embedding_factor()}; }
 

@@ -54,7 +54,6 @@ class Assistant : public Drafter {
   // Their names begin with "drafter.".
   std::vector<PlacedWeight> placed_weights() const;
   uint64_t weight_bytes() const { return storage_.size(); }
-  uint64_t activation_bytes() const { return activations_.bytes; }
 
  private:
   Assistant(const DrafterOptions& options, const gemma4::Embedding& embedding, Ops& ops);

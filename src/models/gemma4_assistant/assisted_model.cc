@@ -16,8 +16,4 @@ uint64_t AssistedModel::weight_bytes() const {
   return model_->weight_bytes() + assistant_->weight_bytes();
 }
 
-uint64_t AssistedModel::activation_bytes() const {
-  return model_->activation_bytes() + assistant_->activation_bytes();
-}
-
 }  // namespace slip::gemma4_assistant

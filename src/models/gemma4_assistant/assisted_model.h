@@ -17,7 +17,6 @@ class AssistedModel : public Model {
   const std::vector<CacheSpec>& cache_specs() const override { return model_->cache_specs(); }
   const std::vector<PlacedWeight>& placed_weights() const override { return placed_; }
   uint64_t weight_bytes() const override;
-  uint64_t activation_bytes() const override;
 
   StepCost step_cost(int64_t rows, int64_t context, const KvRecipe& kv) const override {
     return model_->step_cost(rows, context, kv);

@@ -1,5 +1,9 @@
 #include "models/gemma4_assistant/files.h"
 
+#include <algorithm>
+
+#include "base/ascii.h"
+#include "base/files.h"
 #include "models/gemma4_assistant/weights.h"
 
 namespace slip::gemma4_assistant {
@@ -36,20 +40,23 @@ DrafterFiles synthetic_drafter(const DrafterConfig& config) {
 }
 
 std::optional<fs::path> find_drafter(const fs::path& folder) {
-  fs::path model = fs::absolute(folder).lexically_normal();
+  std::error_code code;
+  fs::path model = fs::absolute(folder, code).lexically_normal();
   if (!model.has_filename()) model = model.parent_path();
   std::vector<fs::path> candidates = {model / "assistant", assistant_of(model)};
   // A cache has models--ORG--NAME/snapshots/COMMIT for each repository.
   if (model.parent_path().filename() == "snapshots") {
     const fs::path repository = assistant_of(model.parent_path().parent_path());
-    std::error_code absent;
-    for (const auto& snapshot : fs::directory_iterator(repository / "snapshots", absent))
-      candidates.push_back(snapshot.path());
+    if (const auto main = read_text_file(repository / "refs/main", 4096); main.ok())
+      candidates.push_back(repository / "snapshots" / trimmed(main.value()));
+    const size_t named = candidates.size();
+    fs::directory_iterator snapshot(repository / "snapshots", code);
+    for (; !code && snapshot != fs::directory_iterator(); snapshot.increment(code))
+      candidates.push_back(snapshot->path());
+    std::sort(candidates.begin() + int64_t(named), candidates.end());
   }
-  for (const fs::path& candidate : candidates) {
-    std::error_code absent;
-    if (fs::exists(candidate / "config.json", absent)) return candidate;
-  }
+  for (const fs::path& candidate : candidates)
+    if (fs::exists(candidate / "config.json", code)) return candidate;
   return std::nullopt;
 }
 

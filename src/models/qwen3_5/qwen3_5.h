@@ -50,7 +50,6 @@ class Qwen35 : public TextModel {
   int64_t max_rows() const override { return activations_.max_rows; }
   void forward(const Step& step, Cache& cache) override;
   Drafter* drafter() override { return mtp_ ? &*mtp_ : nullptr; }
-  uint64_t activation_bytes() const override { return activations_.bytes; }
 
  private:
   Qwen35(const LoadOptions& options, Ops& ops);
