@@ -28,6 +28,19 @@ std::string without_volatile_lines(std::string_view text) {
   return out;
 }
 
+// Templates iterate over arguments. Models do write calls that are no JSON, and clients answer them
+// with what is wrong and send both back: such text is one argument, so that the model can read it.
+Json arguments_object(const Json* arguments) {
+  if (!arguments) return JsonObject();
+  if (arguments->is_object()) return *arguments;
+  if (!arguments->is_string()) return JsonObject{{"arguments", dump_json(*arguments)}};
+  const std::string_view text = arguments->get_string();
+  if (text.empty() || text == "null") return JsonObject();
+  Result<Json> parsed = parse_json(text, "arguments");
+  if (parsed.ok() && parsed.value().is_object()) return std::move(parsed).value();
+  return JsonObject{{"arguments", text}};
+}
+
 // One message; the first problem with it ends the work.
 class MessageReader {
  public:
@@ -140,20 +153,6 @@ class MessageReader {
                                              {"arguments", arguments_object(arguments)}}}});
     }
     if (!read.empty()) out["tool_calls"] = std::move(read);
-  }
-
-  // Templates iterate over arguments: what is no object would be refused with a message about
-  // Jinja.
-  Json arguments_object(const Json* arguments) {
-    if (!arguments) return JsonObject();
-    if (arguments->is_object()) return *arguments;
-    if (arguments->is_string()) {
-      if (arguments->get_string().empty()) return JsonObject();
-      Result<Json> parsed = parse_json(arguments->get_string(), "arguments");
-      if (parsed.ok() && parsed.value().is_object()) return std::move(parsed).value();
-    }
-    fail("the arguments of a tool call must be a JSON object, or the text of one", "tool_calls");
-    return JsonObject();
   }
 
   const JsonObject& message_;

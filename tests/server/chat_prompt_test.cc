@@ -67,6 +67,23 @@ TEST_F(ChatPrompt, ReadsEarlierThoughtsAndCalls) {
   }
 }
 
+TEST_F(ChatPrompt, KeepsCallsThatAreNoJson) {
+  const auto call = [&](const std::string& arguments) {
+    return prompt(
+        R"("messages":[{"role":"user","content":"Weather?"},{"role":"assistant","tool_calls":[)"
+        R"({"id":"c1","type":"function","function":{"name":"weather","arguments":)" +
+        arguments + R"(}}]},{"role":"tool","tool_call_id":"c1","content":"invalid JSON"}])");
+  };
+  for (const auto& [sent, read] : {std::pair(R"("{\"a\": ")", R"({"a": )"),
+                                   {R"("[1]")", "[1]"},
+                                   {"[1, 2]", "[1, 2]"},
+                                   {R"(" ")", " "}})
+    EXPECT_THAT(call(sent), HasSubstr(cat("<function=weather>\n<parameter=arguments>\n", read,
+                                          "\n</parameter>\n</function>")));
+  for (const char* nothing : {"null", R"("null")", R"("")", "{}", R"("{}")"})
+    EXPECT_THAT(call(nothing), HasSubstr("<function=weather>\n</function>")) << nothing;
+}
+
 TEST_F(ChatPrompt, SwitchesThinkingByAnyName) {
   const std::string off = "<think>\n\n</think>\n\n";
   EXPECT_THAT(prompt(hi_), Not(HasSubstr(off)));
