@@ -62,6 +62,7 @@ class BlockReader {
   }
 
   void add_call(const JsonObject& block) {
+    if (text_member(block, "name").empty()) fail("holds a 'tool_use' block without a 'name'");
     const Json* input = block.if_contains("input");
     calls_.push_back(
         JsonObject{{"id", text_member(block, "id")},
@@ -136,16 +137,17 @@ void read_messages(RequestFields& fields, JsonArray& messages) {
 void read_anthropic_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
   const JsonArray* tools = fields.list("tools");
   if (!tools) return;
-  for (const Json& tool : *tools) {
-    const JsonObject* object = tool.if_object();
+  for (size_t i = 0; i < tools->size(); ++i) {
+    const JsonObject* object = (*tools)[i].if_object();
     const std::string_view type = object ? text_member(*object, "type") : std::string_view();
     if (!type.empty() && type != "custom") {
       context.note_unknown("/v1/messages", {cat("tools: ", type)});
       continue;
     }
     const Json* schema = object ? object->if_contains("input_schema") : nullptr;
-    if (!schema || !schema->is_object()) {
-      fields.fail("tools", "a tool must have a 'name' and an 'input_schema'");
+    if (!schema || !schema->is_object() || text_member(*object, "name").empty()) {
+      const std::string path = cat("tools[", i, "]");
+      fields.fail(path, cat("'", path, "' must have a 'name' and an 'input_schema'"));
       return;
     }
     JsonObject function = {{"name", text_member(*object, "name")}};

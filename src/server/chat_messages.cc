@@ -41,6 +41,15 @@ Json arguments_object(const Json* arguments) {
   return JsonObject{{"arguments", text}};
 }
 
+std::string refused_part(std::string_view type) {
+  if (type.find("image") != std::string_view::npos)
+    return "this model reads text only: images are not supported";
+  if (type.find("audio") != std::string_view::npos)
+    return "this model reads text only: audio is not supported";
+  if (type.empty()) return "a content part must be an object with a 'type'";
+  return cat("content parts of type '", type, "' are not supported, only 'text' is");
+}
+
 // One message; the first problem with it ends the work.
 class MessageReader {
  public:
@@ -81,43 +90,11 @@ class MessageReader {
   }
 
   std::string content() {
-    const Json* content = member_or_null(message_, "content");
-    if (!content) return "";
-    if (content->is_string()) return std::string(content->get_string());
-    if (content->is_array()) return text_of_parts(content->get_array());
-    fail(cat("'", path_, ".content' must be a string or a list of parts, but is ",
-             describe_json_kind(*content)),
-         "content");
+    ApiResult<std::string> text =
+        content_text(member_or_null(message_, "content"), path_ + ".content");
+    if (auto* read = std::get_if<std::string>(&text)) return std::move(*read);
+    if (!problem_) problem_ = std::get<ApiError>(std::move(text));
     return "";
-  }
-
-  std::string text_of_parts(const JsonArray& parts) {
-    std::string text;
-    for (const Json& part : parts) {
-      if (part.is_string()) {
-        text += std::string_view(part.get_string());
-        continue;
-      }
-      const JsonObject* object = part.if_object();
-      const std::string_view type = object ? text_member(*object, "type") : std::string_view();
-      if (type == "text" || type == "input_text" || type == "output_text") {
-        text += text_member(*object, "text");
-      } else if (type == "refusal") {
-        text += text_member(*object, "refusal");
-      } else {
-        fail(refused_part(type), "content");
-      }
-    }
-    return text;
-  }
-
-  static std::string refused_part(std::string_view type) {
-    if (type.find("image") != std::string_view::npos)
-      return "this model reads text only: images are not supported";
-    if (type.find("audio") != std::string_view::npos)
-      return "this model reads text only: audio is not supported";
-    if (type.empty()) return "a content part must be an object with a 'type'";
-    return cat("content parts of type '", type, "' are not supported, only 'text' is");
   }
 
   void add_reasoning(JsonObject& out) {
@@ -168,11 +145,37 @@ void append_paragraph(std::string& text, std::string_view more) {
 
 }  // namespace
 
-ApiResult<JsonArray> normalised_messages(const JsonArray& messages) {
-  if (messages.empty()) return bad_request("'messages' must not be empty", "messages");
+ApiResult<std::string> content_text(const Json* content, const std::string& path) {
+  if (!content || content->is_null()) return "";
+  if (content->is_string()) return std::string(content->get_string());
+  if (!content->is_array())
+    return bad_request(cat("'", path, "' must be a string or a list of parts, but is ",
+                           describe_json_kind(*content)),
+                       path);
+  std::string text;
+  for (const Json& part : content->get_array()) {
+    if (part.is_string()) {
+      text += std::string_view(part.get_string());
+      continue;
+    }
+    const JsonObject* object = part.if_object();
+    const std::string_view type = object ? text_member(*object, "type") : std::string_view();
+    if (type == "text" || type == "input_text" || type == "output_text")
+      text += text_member(*object, "text");
+    else if (type == "refusal")
+      text += text_member(*object, "refusal");
+    else
+      return bad_request(refused_part(type), path);
+  }
+  return text;
+}
+
+ApiResult<JsonArray> normalised_messages(const JsonArray& messages, std::string_view field) {
+  if (messages.empty())
+    return bad_request(cat("'", field, "' must not be empty"), std::string(field));
   JsonArray out;
   for (size_t i = 0; i < messages.size(); ++i) {
-    const std::string path = cat("messages[", i, "]");
+    const std::string path = cat(field, "[", i, "]");
     const JsonObject* object = messages[i].if_object();
     if (!object) return bad_request(cat("'", path, "' must be an object"), path);
     SLIP_API_TRY(JsonObject read, MessageReader(*object, path).read());

@@ -1,6 +1,7 @@
 // Messages as clients send them, made into what chat templates expect.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <variant>
 
@@ -9,10 +10,14 @@
 
 namespace slip {
 
+// A text, nothing, or a list of text parts as one text. `path` is how the client calls it.
+ApiResult<std::string> content_text(const Json* content, const std::string& path);
+
 // Checks roles, contents and tool calls, and simplifies: `developer` is `system`, a list of text
 // parts is one text, `reasoning` is `reasoning_content`; members that templates do not know
-// (cache_control, names of users) are left out.
-ApiResult<JsonArray> normalised_messages(const JsonArray& messages);
+// (cache_control, names of users) are left out. `field` is what the client calls the messages;
+// where they are not what it sent, their reader has checked them.
+ApiResult<JsonArray> normalised_messages(const JsonArray& messages, std::string_view field);
 
 // Templates accept a system message in the first place only; agents add more later on. All of them
 // become the first message.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/chat_messages.h"
 #include "server/openai_chat.h"
 
 namespace slip {
@@ -31,7 +32,7 @@ class ItemReader {
     const std::string_view type = text_member(*object, "type");
     if (type.empty() || type == "message") return read_message(*object, path);
     if (type == "reasoning") return read_reasoning(*object);
-    if (type == "function_call") return read_call(*object);
+    if (type == "function_call") return read_call(*object, path);
     if (type == "function_call_output") return read_output(*object, path);
     if (type == "item_reference")
       return bad_request("items are not stored here: send the item itself", path);
@@ -48,14 +49,19 @@ class ItemReader {
     const std::string_view role = text_member(item, "role");
     if (role.empty() || !content)
       return bad_request(cat("'", path, "' must have a 'role' and a 'content'"), path);
+    if (role != "user" && role != "assistant" && role != "system" && role != "developer")
+      return bad_request(
+          cat("'", path, ".role' must be one of 'user', 'assistant', 'system', 'developer'"),
+          path + ".role");
+    SLIP_API_TRY(std::string text, content_text(content, path + ".content"));
     if (role != "assistant") {
       finish();
-      messages_.push_back(JsonObject{{"role", role}, {"content", *content}});
+      messages_.push_back(JsonObject{{"role", role}, {"content", text}});
       return {};
     }
     if (turn_.contains("content") || turn_.contains("tool_calls")) finish();
     turn_["role"] = "assistant";
-    turn_["content"] = *content;
+    turn_["content"] = text;
     return {};
   }
 
@@ -69,15 +75,17 @@ class ItemReader {
     return {};
   }
 
-  ApiStatus read_call(const JsonObject& item) {
+  ApiStatus read_call(const JsonObject& item, const std::string& path) {
+    const std::string_view name = text_member(item, "name");
+    if (name.empty())
+      return bad_request(cat("'", path, "' must have the 'name' of a function"), path + ".name");
     turn_["role"] = "assistant";
     Json& calls = turn_["tool_calls"];
     if (!calls.is_array()) calls = JsonArray();
-    calls.get_array().push_back(
-        JsonObject{{"id", text_member(item, "call_id")},
-                   {"type", "function"},
-                   {"function", JsonObject{{"name", text_member(item, "name")},
-                                           {"arguments", text_member(item, "arguments")}}}});
+    calls.get_array().push_back(JsonObject{
+        {"id", text_member(item, "call_id")},
+        {"type", "function"},
+        {"function", JsonObject{{"name", name}, {"arguments", text_member(item, "arguments")}}}});
     return {};
   }
 
@@ -86,9 +94,10 @@ class ItemReader {
     if (!output || !(output->is_string() || output->is_array()))
       return bad_request("a function call's 'output' must be a string or a list of parts",
                          path + ".output");
+    SLIP_API_TRY(const std::string text, content_text(output, path + ".output"));
     finish();
     messages_.push_back(JsonObject{
-        {"role", "tool"}, {"tool_call_id", text_member(item, "call_id")}, {"content", *output}});
+        {"role", "tool"}, {"tool_call_id", text_member(item, "call_id")}, {"content", text}});
     return {};
   }
 
@@ -97,6 +106,7 @@ class ItemReader {
 };
 
 void read_input(RequestFields& fields, ChatRequest& request) {
+  request.field = "input";
   if (const auto instructions = fields.text("instructions"))
     request.messages.push_back(JsonObject{{"role", "system"}, {"content", *instructions}});
   const Json* input = fields.value("input");
@@ -114,20 +124,29 @@ void read_input(RequestFields& fields, ChatRequest& request) {
   reader.finish();
 }
 
+void check_function(RequestFields& fields, const JsonObject* tool, const std::string& path) {
+  if (!tool || text_member(*tool, "name").empty())
+    return fields.fail(path + ".name", cat("'", path, "' must have the 'name' of a function"));
+  const Json* parameters = tool->if_contains("parameters");
+  if (parameters && !parameters->is_null() && !parameters->is_object())
+    fields.fail(path + ".parameters", cat("'", path, ".parameters' must be a JSON schema"));
+}
+
 // Tools that OpenAI's servers run are left out: clients offer them without asking whether they
 // exist. Whether there were any.
 bool read_responses_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
   const JsonArray* tools = fields.list("tools");
   if (!tools) return false;
   bool left_out = false;
-  for (const Json& tool : *tools) {
-    const JsonObject* object = tool.if_object();
+  for (size_t i = 0; i < tools->size() && !fields.failure(); ++i) {
+    const JsonObject* object = (*tools)[i].if_object();
     const std::string_view type = object ? text_member(*object, "type") : std::string_view();
-    if (object && !type.empty() && type != "function") {
+    if (!type.empty() && type != "function") {
       context.note_unknown("/v1/responses", {cat("tools: ", type)});
       left_out = true;
       continue;
     }
+    check_function(fields, object, cat("tools[", i, "]"));
     JsonObject function = object ? *object : JsonObject();
     function.erase("type");
     function.erase("strict");

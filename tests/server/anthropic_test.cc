@@ -213,6 +213,22 @@ TEST_F(Anthropic, RefusesInItsOwnShape) {
   EXPECT_EQ(message()->json().at("error").at("type"), "overloaded_error");
 }
 
+TEST_F(Anthropic, NamesWhatWasSentWhenItRefuses) {
+  const std::string hi =
+      R"({"max_tokens":5,"system":"s","messages":[{"role":"user","content":"Hi"})";
+  const std::pair<const char*, const char*> table[] = {
+      {R"(],"tools":[{"input_schema":{}}])", "'tools[0]' must have a 'name'"},
+      {R"(],"tools":[{"name":"a","input_schema":{}},{"name":"b"}])", "'tools[1]' must have"},
+      {R"(,{"role":"assistant","content":[{"type":"tool_use"}]}])",
+       "'messages[1].content' holds a 'tool_use' block without a 'name'"},
+  };
+  for (const auto& [members, expected] : table) {
+    const auto reply = post("/v1/messages", hi + members + "}");
+    EXPECT_EQ(reply->status(), 400) << members;
+    EXPECT_THAT(reply->body(), HasSubstr(expected));
+  }
+}
+
 TEST_F(Anthropic, TellsOfFailuresBehindTheHead) {
   const auto reply = message(R"(,"stream":true)");
   engine_.say(0, "a");

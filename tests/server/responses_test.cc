@@ -156,8 +156,17 @@ TEST_F(Responses, RefusesWhatNeedsMemory) {
       {R"("input":[{"type":"item_reference","id":"x"}])", "input[0]"},
       {R"("input":[{"type":"computer_call"}])", "input[0].type"},
       {R"("input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}])",
-       "messages[0].content"},
-      {R"("input":[])", "messages"},
+       "input[0].content"},
+      {R"("instructions":"Hi","input":[{"role":"king","content":"a"}])", "input[0].role"},
+      {R"("input":[{"role":"user"}])", "input[0]"},
+      {R"("input":[{"type":"function_call","arguments":"{}"}])", "input[0].name"},
+      {R"("input":[{"type":"function_call_output","output":[{"type":"input_image"}]}])",
+       "input[0].output"},
+      {R"("input":[])", "input"},
+      {R"("input":"Hi","tools":[{"type":"web_search"},{"type":"function"}])", "tools[1].name"},
+      {R"("input":"Hi","tools":[3])", "tools[0].name"},
+      {R"("input":"Hi","tools":[{"type":"function","name":"f","parameters":3}])",
+       "tools[0].parameters"},
       {R"("model":"minnow")", "input"},
       {R"("input":"Hi","max_output_tokens":0)", "max_output_tokens"},
       {R"("input":"Hi","reasoning":{"effort":"huge"})", "reasoning.effort"},
@@ -167,6 +176,11 @@ TEST_F(Responses, RefusesWhatNeedsMemory) {
     EXPECT_EQ(reply->status(), 400) << members;
     EXPECT_EQ(reply->json().at("error").at("param"), param) << members << " " << reply->body();
   }
+}
+
+TEST_F(Responses, NamesTheInputWhenAPromptIsRefused) {
+  engine_.context_length = 10;
+  EXPECT_EQ(respond(R"("input":"Hi")")->json().at("error").at("param"), "input");
 }
 
 }  // namespace
