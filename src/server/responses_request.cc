@@ -1,5 +1,7 @@
 #include "server/responses_request.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "server/chat_messages.h"
@@ -21,6 +23,15 @@ std::string text_of_parts(const Json* parts) {
   return text;
 }
 
+// What OpenAI's servers looked up and how: nothing of it can be read here.
+bool done_by_openai(std::string_view type) {
+  static constexpr std::string_view kTypes[] = {
+      "web_search_call",  "file_search_call",  "code_interpreter_call", "image_generation_call",
+      "mcp_list_tools",   "mcp_call",          "mcp_approval_request",  "mcp_approval_response",
+      "tool_search_call", "tool_search_output"};
+  return std::ranges::find(kTypes, type) != std::end(kTypes);
+}
+
 // Items to messages. What the model said in one turn comes as several items: thoughts, text, calls.
 class ItemReader {
  public:
@@ -34,6 +45,7 @@ class ItemReader {
     if (type == "reasoning") return read_reasoning(*object);
     if (type == "function_call") return read_call(*object, path);
     if (type == "function_call_output") return read_output(*object, path);
+    if (done_by_openai(type)) return {};
     if (type == "item_reference")
       return bad_request("items are not stored here: send the item itself", path);
     return bad_request(cat("items of type '", type, "' are not supported"), path + ".type");

@@ -135,6 +135,30 @@ TEST_F(Anthropic, ReadsBlocksOfAllKinds) {
             "<|im_start|>assistant\n<think>\n\n</think>\n\n");
 }
 
+TEST_F(Anthropic, ReadsTextInAllItsForms) {
+  const auto reply = post("/v1/messages", R"({"max_tokens":5,"messages":[
+      {"role":"user","content":[
+        {"type":"document","title":"Report","context":"Of May.",
+         "source":{"type":"text","media_type":"text/plain","data":"All is well."}},
+        {"type":"document","source":{"type":"content","content":[{"type":"text","text":"Part."}]}},
+        {"type":"search_result","source":"http://a","title":"A","content":[
+          {"type":"text","text":"Found."}]}]},
+      {"role":"assistant","content":[
+        {"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"q"}},
+        {"type":"web_search_tool_result","tool_use_id":"s1","content":[
+          {"type":"web_search_result","encrypted_content":"x"}]},
+        {"type":"tool_use","id":"t1","name":"find","input":{}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[
+        {"type":"tool_reference","tool_name":"weather"},
+        {"type":"search_result","source":"http://b","title":"B","content":[]},
+        {"type":"document","source":{"type":"text","data":"Read."}}]}]}]})");
+  EXPECT_EQ(reply->status(), 0) << reply->body();
+  EXPECT_THAT(prompt_text(), HasSubstr("<|im_start|>user\nReport\nOf May.\nAll is well.\nPart.\n"
+                                       "A\nhttp://a\nFound.<|im_end|>\n"));
+  EXPECT_THAT(prompt_text(), HasSubstr("<tool_response>\nweather\nB\nhttp://b\nRead.\n<"));
+  EXPECT_THAT(prompt_text(), Not(HasSubstr("web_search")));
+}
+
 TEST_F(Anthropic, ContinuesAPrefilledAnswer) {
   const auto reply = post("/v1/messages", R"({"max_tokens":5,"messages":[
       {"role":"user","content":"JSON please"},{"role":"assistant","content":"{\"a\":"}]})");
@@ -219,6 +243,10 @@ TEST_F(Anthropic, NamesWhatWasSentWhenItRefuses) {
   const std::pair<const char*, const char*> table[] = {
       {R"(],"tools":[{"input_schema":{}}])", "'tools[0]' must have a 'name'"},
       {R"(],"tools":[{"name":"a","input_schema":{}},{"name":"b"}])", "'tools[1]' must have"},
+      {R"(,{"role":"user","content":[{"type":"document","source":{"type":"base64"}}]}])",
+       "'messages[1].content' holds a block of type 'document': this model reads text only"},
+      {R"(,{"role":"user","content":[{"type":"tool_result","content":[{"type":"image"}]}]}])",
+       "'messages[1].content' holds a tool result with something other than text"},
       {R"(,{"role":"assistant","content":[{"type":"tool_use"}]}])",
        "'messages[1].content' holds a 'tool_use' block without a 'name'"},
   };

@@ -104,6 +104,14 @@ TEST_F(Responses, ReadsItemsOfAllKinds) {
             "<|im_start|>assistant\n<think>\n");
 }
 
+TEST_F(Responses, PassesOverWhatRanElsewhere) {
+  respond(R"("input":[{"role":"user","content":"News?"},
+      {"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search"}},
+      {"type":"message","role":"assistant","content":[{"type":"output_text","text":"None."}]},
+      {"role":"user","content":"Hm."}])");
+  EXPECT_THAT(prompt_text(), HasSubstr("News?<|im_end|>\n<|im_start|>assistant\nNone.<|im_end|>"));
+}
+
 TEST_F(Responses, LeavesOutToolsThatRunElsewhere) {
   respond(R"("input":"Hi")" + std::string(kTools));
   EXPECT_THAT(prompt_text(), HasSubstr("\"weather\""));
