@@ -1,5 +1,6 @@
 #include "server/chat_messages.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -199,6 +200,17 @@ JsonArray with_one_system_message(JsonArray messages) {
   out.push_back(JsonObject{{"role", "system"}, {"content", system}});
   for (Json& message : others) out.push_back(std::move(message));
   return out;
+}
+
+bool add_missing_user_turn(JsonArray& messages) {
+  const auto is_of = [](std::string_view role) {
+    return
+        [role](const Json& message) { return text_member(message.get_object(), "role") == role; };
+  };
+  if (std::ranges::any_of(messages, is_of("user"))) return false;
+  const auto* first = std::ranges::find_if_not(messages, is_of("system"));
+  messages.insert(first, JsonObject{{"role", "user"}, {"content", ""}});
+  return true;
 }
 
 ApiResult<JsonArray> normalised_tools(const JsonArray& tools) {

@@ -23,6 +23,10 @@ ApiResult<JsonArray> normalised_messages(const JsonArray& messages, std::string_
 // become the first message.
 JsonArray with_one_system_message(JsonArray messages);
 
+// Some templates refuse conversations in which no user speaks: an empty turn goes in front of the
+// other turns. Whether there was none.
+bool add_missing_user_turn(JsonArray& messages);
+
 // Checks that every tool is a function with a name, and wraps those that are not wrapped as
 // {"type": "function", "function": {...}}.
 ApiResult<JsonArray> normalised_tools(const JsonArray& tools);

@@ -71,6 +71,8 @@ ApiResult<std::string> PromptWriter::render(const ChatRequest& request) const {
     out.messages.back().get_object()["content"] = content.insert(end, SpecialTokenGuard::kPlace);
   }
   Result<std::string> rendered = model_.chat_template->render(out);
+  if (!rendered.ok() && !strict_template_ && add_missing_user_turn(out.messages))
+    rendered = model_.chat_template->render(out);
   if (!rendered.ok()) return refused_by_template(rendered.failure().message, request.field);
   if (!request.continue_final_message) return std::move(rendered).value();
   std::optional<std::string> begun = cut_at_place(std::move(rendered).value(), blanks);

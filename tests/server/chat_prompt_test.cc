@@ -44,6 +44,17 @@ TEST_F(ChatPrompt, MergesLateSystemTurns) {
   EXPECT_THAT(reply->body(), HasSubstr("System message must be at the beginning."));
 }
 
+TEST_F(ChatPrompt, PutsInTheUserThatATemplateNeeds) {
+  const std::string user = "<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n";
+  const std::string system = R"("messages":[{"role":"system","content":"Greet."}])";
+  EXPECT_EQ(prompt(system), "<|im_start|>system\nGreet.<|im_end|>\n" + user + "<think>\n");
+  EXPECT_THAT(prompt(R"("messages":[{"role":"assistant","content":"Hi"}])"),
+              ::testing::StartsWith(user));
+  EXPECT_THAT(prompt(R"("messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f"}}]},)"
+                     R"({"role":"tool","content":"done"}])"),
+              ::testing::StartsWith(user));
+}
+
 TEST_F(ChatPrompt, ForgetsTheLineThatChangesWithEveryRequest) {
   const std::string text = prompt(
       R"("messages":[{"role":"system","content":"x-anthropic-billing-header: cch=1\n\nKept"},)"
