@@ -88,15 +88,13 @@ TEST_F(Anthropic, LeavesOutToolsThatRunElsewhere) {
 
 TEST_F(Anthropic, RepliesInOnePiece) {
   const auto reply = message(R"(,"stop_sequences":["END"])");
-  EXPECT_EQ(asked().stop_strings, std::vector<std::string>{"END"});
-  engine_.ending.stop_string = "END";
-  engine_.answer(0, {"Hello"}, FinishReason::stop_string);
+  engine_.answer(0, {"Hello", "END"}, FinishReason::cancelled);
   const JsonObject body = reply->json();
   EXPECT_EQ(body.at("type"), "message");
   EXPECT_EQ(body.at("content"), (JsonArray{JsonObject{{"type", "text"}, {"text", "Hello"}}}));
   EXPECT_EQ(body.at("stop_reason"), "stop_sequence");
   EXPECT_EQ(body.at("stop_sequence"), "END");
-  EXPECT_EQ(body.at("usage").at("output_tokens").to_number<int>(), 1);
+  EXPECT_EQ(body.at("usage").at("output_tokens").to_number<int>(), 2);
 }
 
 TEST_F(Anthropic, GivesToolUseAsObjects) {
