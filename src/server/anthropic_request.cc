@@ -1,5 +1,6 @@
 #include "server/anthropic_request.h"
 
+#include <optional>
 #include <utility>
 
 namespace slip {
@@ -8,6 +9,45 @@ namespace {
 void append_line(std::string& text, std::string_view more) {
   if (!text.empty() && !more.empty()) text += '\n';
   text += more;
+}
+
+bool append_texts(std::string& text, const Json* content);
+
+// Of a block that is text, whatever form it has; nothing for all others.
+std::optional<std::string> text_of_block(const JsonObject& block) {
+  const std::string_view type = text_member(block, "type");
+  if (type == "text") return std::string(text_member(block, "text"));
+  if (type == "tool_reference") return std::string(text_member(block, "tool_name"));
+  if (type != "document" && type != "search_result") return std::nullopt;
+  std::string text(text_member(block, "title"));
+  const Json* source = block.if_contains("source");
+  if (type == "search_result") {
+    append_line(text, text_or_empty(source));
+    return append_texts(text, block.if_contains("content")) ? std::optional(text) : std::nullopt;
+  }
+  append_line(text, text_member(block, "context"));
+  const std::string_view kind = text_or_empty(member_of(source, "type"));
+  if (kind != "text" && kind != "content") return std::nullopt;
+  const Json* content = member_of(source, kind == "text" ? "data" : "content");
+  return append_texts(text, content) ? std::optional(text) : std::nullopt;
+}
+
+// A text, or a list of blocks; false if one of those is no text.
+bool append_texts(std::string& text, const Json* content) {
+  append_line(text, text_or_empty(content));
+  if (!content || !content->is_array()) return true;
+  for (const Json& part : content->get_array()) {
+    const JsonObject* block = part.if_object();
+    const std::optional<std::string> more = block ? text_of_block(*block) : std::nullopt;
+    if (!more) return false;
+    append_line(text, *more);
+  }
+  return true;
+}
+
+// What Anthropic's servers looked up; the results are encrypted for them.
+bool done_by_anthropic(std::string_view type) {
+  return type == "server_tool_use" || type == "mcp_tool_use" || type.ends_with("_tool_result");
 }
 
 // The blocks of one message; the first problem is kept.
@@ -44,12 +84,12 @@ class BlockReader {
   void add_block(const Json& block) {
     const JsonObject* object = block.if_object();
     const std::string_view type = object ? text_member(*object, "type") : std::string_view();
-    if (type == "text") {
-      append_line(text_, text_member(*object, "text"));
+    if (const auto text = object ? text_of_block(*object) : std::nullopt) {
+      append_line(text_, *text);
     } else if (type == "thinking") {
       append_line(thoughts_, text_member(*object, "thinking"));
-    } else if (type == "redacted_thinking") {
-      // Encrypted for somebody else.
+    } else if (type == "redacted_thinking" || done_by_anthropic(type)) {
+      // Not for us.
     } else if (type == "tool_use") {
       add_call(*object);
     } else if (type == "tool_result") {
@@ -62,6 +102,7 @@ class BlockReader {
   }
 
   void add_call(const JsonObject& block) {
+    if (text_member(block, "name").empty()) fail("holds a 'tool_use' block without a 'name'");
     const Json* input = block.if_contains("input");
     calls_.push_back(
         JsonObject{{"id", text_member(block, "id")},
@@ -72,17 +113,8 @@ class BlockReader {
 
   void add_result(const JsonObject& block) {
     std::string text;
-    const Json* content = block.if_contains("content");
-    if (content && content->is_string()) text = content->get_string();
-    if (content && content->is_array()) {
-      for (const Json& part : content->get_array()) {
-        const JsonObject* object = part.if_object();
-        if (object && text_member(*object, "type") == "text")
-          append_line(text, text_member(*object, "text"));
-        else
-          fail("holds a tool result with something other than text: this model reads text only");
-      }
-    }
+    if (!append_texts(text, block.if_contains("content")))
+      fail("holds a tool result with something other than text: this model reads text only");
     results_.push_back(JsonObject{
         {"role", "tool"}, {"tool_call_id", text_member(block, "tool_use_id")}, {"content", text}});
   }
@@ -136,16 +168,17 @@ void read_messages(RequestFields& fields, JsonArray& messages) {
 void read_anthropic_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
   const JsonArray* tools = fields.list("tools");
   if (!tools) return;
-  for (const Json& tool : *tools) {
-    const JsonObject* object = tool.if_object();
+  for (size_t i = 0; i < tools->size(); ++i) {
+    const JsonObject* object = (*tools)[i].if_object();
     const std::string_view type = object ? text_member(*object, "type") : std::string_view();
     if (!type.empty() && type != "custom") {
       context.note_unknown("/v1/messages", {cat("tools: ", type)});
       continue;
     }
     const Json* schema = object ? object->if_contains("input_schema") : nullptr;
-    if (!schema || !schema->is_object()) {
-      fields.fail("tools", "a tool must have a 'name' and an 'input_schema'");
+    if (!schema || !schema->is_object() || text_member(*object, "name").empty()) {
+      const std::string path = cat("tools[", i, "]");
+      fields.fail(path, cat("'", path, "' must have a 'name' and an 'input_schema'"));
       return;
     }
     JsonObject function = {{"name", text_member(*object, "name")}};

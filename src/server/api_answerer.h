@@ -18,6 +18,9 @@ class Answerer {
                                                   std::shared_ptr<RequestListener> listener) = 0;
   virtual void cancel(RequestId id) = 0;
   virtual int64_t context() const = 0;
+
+  // How a request ended for its client, which may be before it did for the service.
+  virtual void ended(const RequestSummary& /*summary*/) {}
 };
 
 }  // namespace slip

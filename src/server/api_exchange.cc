@@ -1,7 +1,10 @@
 #include "server/api_exchange.h"
 
 #include <mutex>
+#include <span>
 #include <utility>
+
+#include "engine/stop_strings.h"
 
 namespace slip {
 namespace {
@@ -23,6 +26,27 @@ ApiError error_of(const Refusal& refusal) {
 // Of what ended an answer: the client's own fault where it could ask for something else.
 ApiError error_of(const Error& failure) {
   return failure.setting ? bad_request(failure.message) : server_error(failure.message);
+}
+
+// The pieces of an answer up to a stop string in its content. What may still become one is held
+// back, until something else follows or the answer ends.
+std::vector<OutputEvent> up_to_stop(StopStrings& stops, std::vector<OutputEvent> pieces,
+                                    bool last) {
+  std::vector<OutputEvent> out;
+  const auto add_content = [&](std::string text) {
+    if (!text.empty()) add_event(out, {OutputEvent::Kind::content, std::move(text)});
+  };
+  for (OutputEvent& piece : pieces) {
+    if (stops.matched()) return out;
+    if (piece.kind == OutputEvent::Kind::content) {
+      add_content(stops.push(piece.text));
+    } else {
+      add_content(stops.finish());
+      out.push_back(std::move(piece));
+    }
+  }
+  if (last) add_content(stops.finish());
+  return out;
 }
 
 class Exchange : public std::enable_shared_from_this<Exchange> {
@@ -49,6 +73,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     bool shares_prompt = false;
     Request waiting;  // until it is submitted
     std::optional<RequestId> id;
+    // Of the content. Without a parser the engine looks for them.
+    StopStrings stops{std::vector<std::string>()};
+    int64_t tokens = 0;  // up to the stop string
     int64_t reasoning_tokens = 0;
     bool called_tools = false;
     bool begun = false;  // its prompt is computed
@@ -61,12 +88,13 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // The choices that answer the same prompt: they find it remembered.
   void submit_siblings(size_t index);
   void begin_once();
-  // Not under the lock: the service may be waiting for it.
-  void cancel_all();
+  // What goes on behind its stop string, or if the exchange is over. Not under the lock: the
+  // service may be waiting for it.
+  void cancel_unwanted();
   void fail(const ApiError& error);
   // Whether it failed because of that.
   bool fails_too_long();
-  void end_choice(size_t index, const RequestSummary& summary);
+  void end_choice(size_t index, const RequestSummary& summary, std::span<const OutputEvent> pieces);
   std::vector<OutputEvent> pieces_of(Choice& choice, const std::string& text, bool last);
 
   Answerer& answerer_;
@@ -107,7 +135,7 @@ void Exchange::watch_client() {
       const std::lock_guard lock(self->mutex_);
       self->over_ = true;
     }
-    self->cancel_all();
+    self->cancel_unwanted();
   });
 }
 
@@ -116,6 +144,8 @@ void Exchange::start(std::vector<PlannedChoice> planned) {
     choices_[i].parser = std::move(planned[i].parser);
     choices_[i].shares_prompt = planned[i].shares_prompt;
     choices_[i].waiting = std::move(planned[i].request);
+    if (choices_[i].parser)
+      choices_[i].stops = StopStrings(std::exchange(choices_[i].waiting.stop_strings, {}));
   }
   watch_client();
   for (size_t i = 0; i < planned.size(); ++i)
@@ -134,9 +164,9 @@ bool Exchange::submit(size_t index) {
       fail(error_of(*refusal));
     else
       choices_[index].id = std::get<RequestId>(taken);
-    ended = over_;  // maybe since before the id was known
+    ended = over_;
   }
-  if (ended) cancel_all();
+  cancel_unwanted();  // maybe since before the id was known
   return !ended;
 }
 
@@ -150,12 +180,13 @@ void Exchange::begin_once() {
   begun_ = true;
 }
 
-void Exchange::cancel_all() {
+void Exchange::cancel_unwanted() {
   std::vector<RequestId> ids;
   {
     const std::lock_guard lock(mutex_);
     for (const Choice& choice : choices_)
-      if (choice.id && !choice.finished) ids.push_back(*choice.id);
+      if (choice.id && !choice.finished && (over_ || choice.stops.matched()))
+        ids.push_back(*choice.id);
   }
   for (const RequestId id : ids) answerer_.cancel(id);
 }
@@ -180,6 +211,7 @@ std::vector<OutputEvent> Exchange::pieces_of(Choice& choice, const std::string& 
   std::vector<OutputEvent> pieces = choice.parser->feed(text);
   if (last)
     for (OutputEvent& piece : choice.parser->finish()) add_event(pieces, std::move(piece));
+  pieces = up_to_stop(choice.stops, std::move(pieces), last);
   for (const OutputEvent& piece : pieces)
     choice.called_tools |= piece.kind == OutputEvent::Kind::tool_call_start;
   return pieces;
@@ -203,54 +235,67 @@ void Exchange::on_prompt_token(size_t index, const TokenEvent& event) {
       writer_->prompt_token({int(i), event});
     failed = fails_too_long();
   }
-  if (failed) cancel_all();
+  if (failed) cancel_unwanted();
 }
 
 void Exchange::on_token(size_t index, const TokenEvent& event) {
-  bool first = false, failed = false;
+  bool first = false, failed = false, stopped = false;
   {
     const std::lock_guard lock(mutex_);
-    if (over_) return;
-    begin_once();
     Choice& choice = choices_[index];
+    if (over_ || choice.stops.matched()) return;
+    begin_once();
     first = !std::exchange(choice.begun, true) && !choice.shares_prompt;
+    ++choice.tokens;
     if (choice.parser && choice.parser->in_reasoning()) ++choice.reasoning_tokens;
     const std::vector<OutputEvent> pieces = pieces_of(choice, event.text, false);
     writer_->token({int(index), event, pieces});
     failed = fails_too_long();
+    stopped = choice.stops.matched();
   }
-  if (failed) return cancel_all();
-  if (first) submit_siblings(index);
+  if (failed || stopped) cancel_unwanted();
+  if (first && !failed) submit_siblings(index);
 }
 
 void Exchange::on_finish(size_t index, const RequestSummary& summary) {
-  reply_->add_usage({.prompt = summary.prompt_tokens,
-                     .cached = summary.cached_tokens,
-                     .generated = summary.tokens,
-                     .decode_seconds = summary.decode_seconds});
+  RequestSummary told = summary;
   bool first = false, failed = false;
   {
     const std::lock_guard lock(mutex_);
     Choice& choice = choices_[index];
     choice.finished = true;
     --unfinished_;
+    std::vector<OutputEvent> pieces;
+    if (summary.finish != FinishReason::cancelled) pieces = pieces_of(choice, summary.text, true);
+    if (choice.stops.matched()) {
+      told.finish = FinishReason::stop_string;
+      told.stop_string = choice.stops.found();
+      told.stop_token.reset();
+      told.failure.reset();
+      told.tokens = choice.tokens;
+    }
+    answerer_.ended(told);
+    reply_->add_usage({.prompt = told.prompt_tokens,
+                       .cached = told.cached_tokens,
+                       .generated = told.tokens,
+                       .decode_seconds = told.decode_seconds});
     if (over_) return;
     begin_once();
-    failed = summary.finish == FinishReason::cancelled;
+    failed = told.finish == FinishReason::cancelled;
     if (failed) {
-      fail(summary.failure ? error_of(*summary.failure) : unavailable("the server is stopping"));
+      fail(told.failure ? error_of(*told.failure) : unavailable("the server is stopping"));
     } else {
       first = !std::exchange(choice.begun, true) && !choice.shares_prompt;
-      end_choice(index, summary);
+      end_choice(index, told, pieces);
     }
   }
   if (first) submit_siblings(index);
-  if (failed) cancel_all();
+  if (failed) cancel_unwanted();
 }
 
-void Exchange::end_choice(size_t index, const RequestSummary& summary) {
-  Choice& choice = choices_[index];
-  const std::vector<OutputEvent> pieces = pieces_of(choice, summary.text, true);
+void Exchange::end_choice(size_t index, const RequestSummary& summary,
+                          std::span<const OutputEvent> pieces) {
+  const Choice& choice = choices_[index];
   writer_->finish({int(index), summary, pieces, choice.reasoning_tokens, choice.called_tools});
   if (!choice.shares_prompt) {
     usage_.prompt_tokens += summary.prompt_tokens;

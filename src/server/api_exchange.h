@@ -1,6 +1,7 @@
 // One request of a client on its way through the engine: its choices are submitted, their tokens
 // are parsed and handed to the writer of the reply, and all choices are cancelled if the client
-// leaves.
+// leaves. Stop strings of parsed answers are looked for in their content: thoughts and calls of
+// tools are full of line breaks and the like.
 #pragma once
 
 #include <memory>

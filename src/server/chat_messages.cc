@@ -1,5 +1,6 @@
 #include "server/chat_messages.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -26,6 +27,28 @@ std::string without_volatile_lines(std::string_view text) {
   }
   out.erase(0, out.find_first_not_of('\n'));
   return out;
+}
+
+// Templates iterate over arguments. Models do write calls that are no JSON, and clients answer them
+// with what is wrong and send both back: such text is one argument, so that the model can read it.
+Json arguments_object(const Json* arguments) {
+  if (!arguments) return JsonObject();
+  if (arguments->is_object()) return *arguments;
+  if (!arguments->is_string()) return JsonObject{{"arguments", dump_json(*arguments)}};
+  const std::string_view text = arguments->get_string();
+  if (text.empty() || text == "null") return JsonObject();
+  Result<Json> parsed = parse_json(text, "arguments");
+  if (parsed.ok() && parsed.value().is_object()) return std::move(parsed).value();
+  return JsonObject{{"arguments", text}};
+}
+
+std::string refused_part(std::string_view type) {
+  if (type.find("image") != std::string_view::npos)
+    return "this model reads text only: images are not supported";
+  if (type.find("audio") != std::string_view::npos)
+    return "this model reads text only: audio is not supported";
+  if (type.empty()) return "a content part must be an object with a 'type'";
+  return cat("content parts of type '", type, "' are not supported, only 'text' is");
 }
 
 // One message; the first problem with it ends the work.
@@ -68,43 +91,11 @@ class MessageReader {
   }
 
   std::string content() {
-    const Json* content = member_or_null(message_, "content");
-    if (!content) return "";
-    if (content->is_string()) return std::string(content->get_string());
-    if (content->is_array()) return text_of_parts(content->get_array());
-    fail(cat("'", path_, ".content' must be a string or a list of parts, but is ",
-             describe_json_kind(*content)),
-         "content");
+    ApiResult<std::string> text =
+        content_text(member_or_null(message_, "content"), path_ + ".content");
+    if (auto* read = std::get_if<std::string>(&text)) return std::move(*read);
+    if (!problem_) problem_ = std::get<ApiError>(std::move(text));
     return "";
-  }
-
-  std::string text_of_parts(const JsonArray& parts) {
-    std::string text;
-    for (const Json& part : parts) {
-      if (part.is_string()) {
-        text += std::string_view(part.get_string());
-        continue;
-      }
-      const JsonObject* object = part.if_object();
-      const std::string_view type = object ? text_member(*object, "type") : std::string_view();
-      if (type == "text" || type == "input_text" || type == "output_text") {
-        text += text_member(*object, "text");
-      } else if (type == "refusal") {
-        text += text_member(*object, "refusal");
-      } else {
-        fail(refused_part(type), "content");
-      }
-    }
-    return text;
-  }
-
-  static std::string refused_part(std::string_view type) {
-    if (type.find("image") != std::string_view::npos)
-      return "this model reads text only: images are not supported";
-    if (type.find("audio") != std::string_view::npos)
-      return "this model reads text only: audio is not supported";
-    if (type.empty()) return "a content part must be an object with a 'type'";
-    return cat("content parts of type '", type, "' are not supported, only 'text' is");
   }
 
   void add_reasoning(JsonObject& out) {
@@ -142,20 +133,6 @@ class MessageReader {
     if (!read.empty()) out["tool_calls"] = std::move(read);
   }
 
-  // Templates iterate over arguments: what is no object would be refused with a message about
-  // Jinja.
-  Json arguments_object(const Json* arguments) {
-    if (!arguments) return JsonObject();
-    if (arguments->is_object()) return *arguments;
-    if (arguments->is_string()) {
-      if (arguments->get_string().empty()) return JsonObject();
-      Result<Json> parsed = parse_json(arguments->get_string(), "arguments");
-      if (parsed.ok() && parsed.value().is_object()) return std::move(parsed).value();
-    }
-    fail("the arguments of a tool call must be a JSON object, or the text of one", "tool_calls");
-    return JsonObject();
-  }
-
   const JsonObject& message_;
   std::string path_;
   std::optional<ApiError> problem_;
@@ -169,11 +146,37 @@ void append_paragraph(std::string& text, std::string_view more) {
 
 }  // namespace
 
-ApiResult<JsonArray> normalised_messages(const JsonArray& messages) {
-  if (messages.empty()) return bad_request("'messages' must not be empty", "messages");
+ApiResult<std::string> content_text(const Json* content, const std::string& path) {
+  if (!content || content->is_null()) return "";
+  if (content->is_string()) return std::string(content->get_string());
+  if (!content->is_array())
+    return bad_request(cat("'", path, "' must be a string or a list of parts, but is ",
+                           describe_json_kind(*content)),
+                       path);
+  std::string text;
+  for (const Json& part : content->get_array()) {
+    if (part.is_string()) {
+      text += std::string_view(part.get_string());
+      continue;
+    }
+    const JsonObject* object = part.if_object();
+    const std::string_view type = object ? text_member(*object, "type") : std::string_view();
+    if (type == "text" || type == "input_text" || type == "output_text")
+      text += text_member(*object, "text");
+    else if (type == "refusal")
+      text += text_member(*object, "refusal");
+    else
+      return bad_request(refused_part(type), path);
+  }
+  return text;
+}
+
+ApiResult<JsonArray> normalised_messages(const JsonArray& messages, std::string_view field) {
+  if (messages.empty())
+    return bad_request(cat("'", field, "' must not be empty"), std::string(field));
   JsonArray out;
   for (size_t i = 0; i < messages.size(); ++i) {
-    const std::string path = cat("messages[", i, "]");
+    const std::string path = cat(field, "[", i, "]");
     const JsonObject* object = messages[i].if_object();
     if (!object) return bad_request(cat("'", path, "' must be an object"), path);
     SLIP_API_TRY(JsonObject read, MessageReader(*object, path).read());
@@ -197,6 +200,17 @@ JsonArray with_one_system_message(JsonArray messages) {
   out.push_back(JsonObject{{"role", "system"}, {"content", system}});
   for (Json& message : others) out.push_back(std::move(message));
   return out;
+}
+
+bool add_missing_user_turn(JsonArray& messages) {
+  const auto is_of = [](std::string_view role) {
+    return
+        [role](const Json& message) { return text_member(message.get_object(), "role") == role; };
+  };
+  if (std::ranges::any_of(messages, is_of("user"))) return false;
+  const auto* first = std::ranges::find_if_not(messages, is_of("system"));
+  messages.insert(first, JsonObject{{"role", "user"}, {"content", ""}});
+  return true;
 }
 
 ApiResult<JsonArray> normalised_tools(const JsonArray& tools) {

@@ -27,8 +27,8 @@ std::optional<std::string> cut_at_place(std::string rendered, std::string_view b
   return rendered;
 }
 
-ApiError refused_by_template(const std::string& message) {
-  return bad_request(cat("the chat template refused the messages: ", message), "messages");
+ApiError refused_by_template(const std::string& message, std::string_view field) {
+  return bad_request(cat("the chat template refused the messages: ", message), std::string(field));
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ ApiResult<std::string> PromptWriter::render(const ChatRequest& request) const {
     return bad_request(
         cat("there are no chats with this model, use /v1/completions: ", model_.why_no_template),
         "model");
-  SLIP_API_TRY(JsonArray messages, normalised_messages(request.messages));
+  SLIP_API_TRY(JsonArray messages, normalised_messages(request.messages, request.field));
   if (!strict_template_) messages = with_one_system_message(std::move(messages));
 
   ChatTemplate::Request out;
@@ -71,7 +71,9 @@ ApiResult<std::string> PromptWriter::render(const ChatRequest& request) const {
     out.messages.back().get_object()["content"] = content.insert(end, SpecialTokenGuard::kPlace);
   }
   Result<std::string> rendered = model_.chat_template->render(out);
-  if (!rendered.ok()) return refused_by_template(rendered.failure().message);
+  if (!rendered.ok() && !strict_template_ && add_missing_user_turn(out.messages))
+    rendered = model_.chat_template->render(out);
+  if (!rendered.ok()) return refused_by_template(rendered.failure().message, request.field);
   if (!request.continue_final_message) return std::move(rendered).value();
   std::optional<std::string> begun = cut_at_place(std::move(rendered).value(), blanks);
   if (!begun)
@@ -96,15 +98,15 @@ Thoughts PromptWriter::thoughts_behind(const ChatRequest& request, std::string_v
 
 ApiResult<Prompt> PromptWriter::write(const ChatRequest& request) const {
   SLIP_API_TRY(const std::string text, render(request));
-  if (ApiStatus problem = limit_ ? limit_->check(text, "messages") : std::nullopt)
+  if (ApiStatus problem = limit_ ? limit_->check(text, request.field) : std::nullopt)
     return std::move(*problem);
   Prompt prompt;
-  prompt.field = "messages";
+  prompt.field = request.field;
   prompt.ids = guard_.encode(text);
   model_.tokenizer->add_bos(prompt.ids);
   prompt.message_ends = model_.defaults.message_ends(prompt.ids);
   prompt.thoughts = thoughts_behind(request, text);
-  if (prompt.ids.empty()) return bad_request("the prompt is empty", "messages");
+  if (prompt.ids.empty()) return bad_request("the prompt is empty", std::string(request.field));
   return prompt;
 }
 

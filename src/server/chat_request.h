@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -21,6 +22,7 @@ struct ToolUse {
 struct ChatRequest {
   std::string model;
   JsonArray messages;
+  std::string_view field = "messages";  // what the client calls them
   JsonArray tools;
   ToolUse tool_use;
   bool parallel_tool_calls = true;

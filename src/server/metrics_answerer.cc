@@ -19,10 +19,7 @@ class MetricsListener final : public RequestListener {
     since_token_.emplace();
     listener_->on_token(event);
   }
-  void on_finish(const RequestSummary& summary) override {
-    metrics_.finished(summary);
-    listener_->on_finish(summary);
-  }
+  void on_finish(const RequestSummary& summary) override { listener_->on_finish(summary); }
 
  private:
   std::shared_ptr<RequestListener> listener_;

@@ -14,6 +14,7 @@ class MetricsAnswerer final : public Answerer {
   std::variant<RequestId, Refusal> submit(Request request,
                                           std::shared_ptr<RequestListener> listener) override;
   void cancel(RequestId id) override { service_.cancel(id); }
+  void ended(const RequestSummary& summary) override { metrics_.finished(summary); }
   int64_t context() const override { return service_.context(); }
 
  private:

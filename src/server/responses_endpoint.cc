@@ -11,11 +11,12 @@ namespace slip {
 ApiStatus answer_responses(ApiContext& context, const HttpRequest& http,
                            const std::shared_ptr<HttpReply>& reply) {
   SLIP_API_TRY(const JsonObject body, read_body(http));
-  SLIP_API_TRY(ChatRequest request, read_responses_request(context, body));
-  SLIP_API_TRY(ChatPlan plan, plan_chat(context, request, http.salt));
+  SLIP_API_TRY(ResponsesRequest request, read_responses_request(context, body));
+  SLIP_API_TRY(ChatPlan plan, plan_chat(context, request.chat, http.salt));
   start_exchange(*plan.answerer, reply,
                  make_responses_writer(*reply, {.identity = new_identity("resp_", plan.model),
-                                                .stream = request.options.stream,
+                                                .stream = request.chat.options.stream,
+                                                .tools = std::move(request.tools),
                                                 .echo = responses_echo(body)}),
                  std::move(plan.choices));
   return {};

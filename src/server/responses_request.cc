@@ -1,7 +1,10 @@
 #include "server/responses_request.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "server/chat_messages.h"
 #include "server/openai_chat.h"
 
 namespace slip {
@@ -20,6 +23,15 @@ std::string text_of_parts(const Json* parts) {
   return text;
 }
 
+// What OpenAI's servers looked up and how: nothing of it can be read here.
+bool done_by_openai(std::string_view type) {
+  static constexpr std::string_view kTypes[] = {
+      "web_search_call",  "file_search_call",  "code_interpreter_call", "image_generation_call",
+      "mcp_list_tools",   "mcp_call",          "mcp_approval_request",  "mcp_approval_response",
+      "tool_search_call", "tool_search_output"};
+  return std::ranges::find(kTypes, type) != std::end(kTypes);
+}
+
 // Items to messages. What the model said in one turn comes as several items: thoughts, text, calls.
 class ItemReader {
  public:
@@ -31,8 +43,13 @@ class ItemReader {
     const std::string_view type = text_member(*object, "type");
     if (type.empty() || type == "message") return read_message(*object, path);
     if (type == "reasoning") return read_reasoning(*object);
-    if (type == "function_call") return read_call(*object);
-    if (type == "function_call_output") return read_output(*object, path);
+    if (type == "function_call")
+      return read_call(*object, path, Json(text_member(*object, "arguments")));
+    if (type == "custom_tool_call")
+      return read_call(*object, path, text_arguments(text_member(*object, "input")));
+    if (type == "function_call_output" || type == "custom_tool_call_output")
+      return read_output(*object, path);
+    if (done_by_openai(type)) return {};
     if (type == "item_reference")
       return bad_request("items are not stored here: send the item itself", path);
     return bad_request(cat("items of type '", type, "' are not supported"), path + ".type");
@@ -48,14 +65,19 @@ class ItemReader {
     const std::string_view role = text_member(item, "role");
     if (role.empty() || !content)
       return bad_request(cat("'", path, "' must have a 'role' and a 'content'"), path);
+    if (role != "user" && role != "assistant" && role != "system" && role != "developer")
+      return bad_request(
+          cat("'", path, ".role' must be one of 'user', 'assistant', 'system', 'developer'"),
+          path + ".role");
+    SLIP_API_TRY(std::string text, content_text(content, path + ".content"));
     if (role != "assistant") {
       finish();
-      messages_.push_back(JsonObject{{"role", role}, {"content", *content}});
+      messages_.push_back(JsonObject{{"role", role}, {"content", text}});
       return {};
     }
     if (turn_.contains("content") || turn_.contains("tool_calls")) finish();
     turn_["role"] = "assistant";
-    turn_["content"] = *content;
+    turn_["content"] = text;
     return {};
   }
 
@@ -69,26 +91,29 @@ class ItemReader {
     return {};
   }
 
-  ApiStatus read_call(const JsonObject& item) {
+  ApiStatus read_call(const JsonObject& item, const std::string& path, Json arguments) {
+    const std::string_view name = text_member(item, "name");
+    if (name.empty())
+      return bad_request(cat("'", path, "' must have the 'name' of a tool"), path + ".name");
     turn_["role"] = "assistant";
     Json& calls = turn_["tool_calls"];
     if (!calls.is_array()) calls = JsonArray();
-    calls.get_array().push_back(
-        JsonObject{{"id", text_member(item, "call_id")},
-                   {"type", "function"},
-                   {"function", JsonObject{{"name", text_member(item, "name")},
-                                           {"arguments", text_member(item, "arguments")}}}});
+    JsonObject function = {{"name", name_for_model(text_member(item, "namespace"), name)},
+                           {"arguments", std::move(arguments)}};
+    calls.get_array().push_back(JsonObject{{"id", text_member(item, "call_id")},
+                                           {"type", "function"},
+                                           {"function", std::move(function)}});
     return {};
   }
 
   ApiStatus read_output(const JsonObject& item, const std::string& path) {
     const Json* output = item.if_contains("output");
     if (!output || !(output->is_string() || output->is_array()))
-      return bad_request("a function call's 'output' must be a string or a list of parts",
-                         path + ".output");
+      return bad_request("a call's 'output' must be a string or a list of parts", path + ".output");
+    SLIP_API_TRY(const std::string text, content_text(output, path + ".output"));
     finish();
     messages_.push_back(JsonObject{
-        {"role", "tool"}, {"tool_call_id", text_member(item, "call_id")}, {"content", *output}});
+        {"role", "tool"}, {"tool_call_id", text_member(item, "call_id")}, {"content", text}});
     return {};
   }
 
@@ -97,6 +122,7 @@ class ItemReader {
 };
 
 void read_input(RequestFields& fields, ChatRequest& request) {
+  request.field = "input";
   if (const auto instructions = fields.text("instructions"))
     request.messages.push_back(JsonObject{{"role", "system"}, {"content", *instructions}});
   const Json* input = fields.value("input");
@@ -114,41 +140,80 @@ void read_input(RequestFields& fields, ChatRequest& request) {
   reader.finish();
 }
 
-// Tools that OpenAI's servers run are left out: clients offer them without asking whether they
-// exist. Whether there were any.
-bool read_responses_tools(ApiContext& context, RequestFields& fields, ChatRequest& request) {
-  const JsonArray* tools = fields.list("tools");
-  if (!tools) return false;
-  bool left_out = false;
-  for (const Json& tool : *tools) {
-    const JsonObject* object = tool.if_object();
-    const std::string_view type = object ? text_member(*object, "type") : std::string_view();
-    if (object && !type.empty() && type != "function") {
-      context.note_unknown("/v1/responses", {cat("tools: ", type)});
-      left_out = true;
-      continue;
+// Every tool as a function. Those that OpenAI's servers run are left out: clients offer them
+// without asking whether they exist.
+class ResponsesToolReader {
+ public:
+  ResponsesToolReader(ApiContext& context, RequestFields& fields, ResponsesRequest& request)
+      : context_(context), fields_(fields), request_(request) {}
+
+  void read(const JsonArray& tools, const std::string& path, std::string_view space = {}) {
+    for (size_t i = 0; i < tools.size() && !fields_.failure(); ++i) {
+      const JsonObject* tool = tools[i].if_object();
+      const std::string_view type = tool ? text_member(*tool, "type") : std::string_view();
+      if (type.empty() || type == "function" || type == "custom") {
+        add(tool, cat(path, "[", i, "]"), space, type == "custom");
+      } else if (type == "namespace" && space.empty()) {
+        read_namespace(*tool, cat(path, "[", i, "]"));
+      } else {
+        context_.note_unknown("/v1/responses", {cat("tools: ", type)});
+        left_out_ = true;
+      }
     }
-    JsonObject function = object ? *object : JsonObject();
+  }
+
+  bool left_out() const { return left_out_; }
+
+ private:
+  void read_namespace(const JsonObject& group, const std::string& path) {
+    const std::string_view name = text_member(group, "name");
+    const Json* tools = group.if_contains("tools");
+    if (name.empty() || !tools || !tools->is_array())
+      return fields_.fail(path, cat("'", path, "' must have a 'name' and a list of 'tools'"));
+    read(tools->get_array(), path + ".tools", name);
+  }
+
+  void add(const JsonObject* object, const std::string& path, std::string_view space,
+           bool takes_text) {
+    const std::string_view name = object ? text_member(*object, "name") : std::string_view();
+    if (name.empty())
+      return fields_.fail(path + ".name", cat("'", path, "' must have the 'name' of a tool"));
+    const Json* parameters = object->if_contains("parameters");
+    if (parameters && !parameters->is_null() && !parameters->is_object())
+      return fields_.fail(path + ".parameters",
+                          cat("'", path, ".parameters' must be a JSON schema"));
+    JsonObject function = takes_text ? text_function(*object) : *object;
     function.erase("type");
     function.erase("strict");
-    request.tools.push_back(JsonObject{{"type", "function"}, {"function", std::move(function)}});
+    const std::string known_as = name_for_model(space, name);
+    function["name"] = known_as;
+    request_.chat.tools.push_back(
+        JsonObject{{"type", "function"}, {"function", std::move(function)}});
+    if (takes_text || !space.empty())
+      request_.tools[known_as] = {std::string(space), std::string(name), takes_text};
   }
-  return left_out;
-}
+
+  ApiContext& context_;
+  RequestFields& fields_;
+  ResponsesRequest& request_;
+  bool left_out_ = false;
+};
 
 // A call that could only be one of a tool that was left out is left to the model.
-void read_responses_tool_choice(ApiContext& context, RequestFields& fields, ChatRequest& request,
-                                bool left_out) {
+void read_responses_tool_choice(ApiContext& context, RequestFields& fields,
+                                ResponsesRequest& request, bool left_out) {
   const Json* choice = fields.value("tool_choice");
   const JsonObject* object = choice ? choice->if_object() : nullptr;
   const std::string_view type = object ? text_member(*object, "type") : std::string_view();
-  if (!type.empty() && type != "function" && type != "allowed_tools") {
+  const bool is_offered = type == "custom" && request.tools.contains(text_member(*object, "name"));
+  if (!type.empty() && type != "function" && type != "allowed_tools" && !is_offered) {
     context.note_unknown("/v1/responses", {cat("tool_choice: ", type)});
     return;
   }
-  request.tool_use = read_tool_choice(fields);
-  if (request.tool_use.kind == ToolUse::Kind::required && request.tools.empty() && left_out)
-    request.tool_use.kind = ToolUse::Kind::automatic;
+  ChatRequest& chat = request.chat;
+  chat.tool_use = read_tool_choice(fields);
+  if (chat.tool_use.kind == ToolUse::Kind::required && chat.tools.empty() && left_out)
+    chat.tool_use.kind = ToolUse::Kind::automatic;
 }
 
 void refuse_memory(RequestFields& fields) {
@@ -184,14 +249,16 @@ void read_reasoning(RequestFields& fields, ChatRequest& request) {
 
 }  // namespace
 
-ApiResult<ChatRequest> read_responses_request(ApiContext& context, const JsonObject& body) {
+ApiResult<ResponsesRequest> read_responses_request(ApiContext& context, const JsonObject& body) {
   RequestFields fields(body);
-  ChatRequest request;
+  ResponsesRequest both;
+  ChatRequest& request = both.chat;
   request.model = fields.text("model").value_or("");
   refuse_memory(fields);
   read_input(fields, request);
-  const bool left_out = read_responses_tools(context, fields, request);
-  read_responses_tool_choice(context, fields, request, left_out);
+  ResponsesToolReader tools(context, fields, both);
+  if (const JsonArray* list = fields.list("tools")) tools.read(*list, "tools");
+  read_responses_tool_choice(context, fields, both, tools.left_out());
   request.parallel_tool_calls = fields.boolean("parallel_tool_calls").value_or(true);
   if (const JsonObject* flags = fields.object("chat_template_kwargs"))
     request.template_flags = *flags;
@@ -204,7 +271,7 @@ ApiResult<ChatRequest> read_responses_request(ApiContext& context, const JsonObj
   fields.ignore({"include", "truncation", "top_logprobs", "max_tool_calls"});
   if (fields.failure()) return *fields.failure();
   context.note_unknown("/v1/responses", fields.unread());
-  return request;
+  return both;
 }
 
 JsonObject responses_echo(const JsonObject& body) {

@@ -3,10 +3,16 @@
 
 #include "server/api_context.h"
 #include "server/chat_request.h"
+#include "server/responses_tools.h"
 
 namespace slip {
 
-ApiResult<ChatRequest> read_responses_request(ApiContext& context, const JsonObject& body);
+struct ResponsesRequest {
+  ChatRequest chat;
+  ResponsesTools tools;
+};
+
+ApiResult<ResponsesRequest> read_responses_request(ApiContext& context, const JsonObject& body);
 
 // The members of a request that its response repeats.
 JsonObject responses_echo(const JsonObject& body);

@@ -19,14 +19,24 @@ struct Item {
   enum class Kind : uint8_t { none, reasoning, message, call };
   Kind kind = Kind::none;
   std::string id{};
-  std::string call_id{}, name{};  // of a call
-  std::string text{};             // or arguments
+  std::string text{};  // or arguments
+  // Of a call:
+  std::string call_id{};
+  ResponsesTool tool{};
 
-  static Item make(Kind kind, std::string name = "") {
-    const char* prefix = kind == Kind::reasoning ? "rs_" : kind == Kind::message ? "msg_" : "fc_";
-    Item item = {.kind = kind, .id = random_id(prefix), .name = std::move(name)};
-    if (kind == Kind::call) item.call_id = random_id("call_");
-    return item;
+  static Item make(Kind kind) {
+    return {.kind = kind, .id = random_id(kind == Kind::reasoning ? "rs_" : "msg_")};
+  }
+  static Item call(ResponsesTool tool) {
+    return {.kind = Kind::call,
+            .id = random_id(tool.takes_text ? "ctc_" : "fc_"),
+            .call_id = random_id("call_"),
+            .tool = std::move(tool)};
+  }
+
+  // Of a call that is complete: a tool that takes a text gets it without the arguments around it.
+  void unwrap_text() {
+    if (tool.takes_text) text = text_of_arguments(text);
   }
 
   std::string_view part_type() const {
@@ -50,11 +60,20 @@ struct Item {
                 {"role", "assistant"},
                 {"content", std::move(content)},
                 {"status", status}};
-      case Kind::call:
-        return {{"id", id},     {"type", "function_call"}, {"call_id", call_id},
-                {"name", name}, {"arguments", text},       {"status", status}};
+      case Kind::call: return call_json(status);
     }
     unreachable("Item::Kind");
+  }
+
+  JsonObject call_json(std::string_view status) const {
+    JsonObject call = {{"id", id},
+                       {"type", tool.takes_text ? "custom_tool_call" : "function_call"},
+                       {"call_id", call_id}};
+    if (!tool.space.empty()) call["namespace"] = tool.space;
+    call["name"] = tool.name;
+    call[tool.takes_text ? "input" : "arguments"] = text;
+    call["status"] = status;
+    return call;
   }
 };
 
@@ -149,19 +168,21 @@ class ResponsesStream final : public AnswerWriter {
   void add_piece(const OutputEvent& piece) {
     switch (piece.kind) {
       case OutputEvent::Kind::reasoning:
-        open_item(Item::Kind::reasoning);
+        open_item_of(Item::Kind::reasoning);
         add_text("response.reasoning_text.delta", piece.text);
         break;
       case OutputEvent::Kind::content:
-        open_item(Item::Kind::message);
+        open_item_of(Item::Kind::message);
         add_text("response.output_text.delta", piece.text);
         break;
       case OutputEvent::Kind::tool_call_start:
-        close_item();
-        open_item(Item::Kind::call, piece.text);
+        open_item(Item::call(tool_called(setup_.tools, piece.text)));
         break;
       case OutputEvent::Kind::tool_call_arguments:
-        add_text("response.function_call_arguments.delta", piece.text);
+        if (item_.tool.takes_text)
+          item_.text += piece.text;
+        else
+          add_text("response.function_call_arguments.delta", piece.text);
         break;
       case OutputEvent::Kind::tool_call_end: close_item(); break;
     }
@@ -183,13 +204,16 @@ class ResponsesStream final : public AnswerWriter {
     return R"(,"part":)" + dump_json(text_part(item_.part_type(), item_.text));
   }
 
-  // Unless it is open.
-  void open_item(Item::Kind kind, const std::string& name = "") {
-    if (item_.kind == kind) return;
+  void open_item_of(Item::Kind kind) {
+    if (item_.kind != kind) open_item(Item::make(kind));
+  }
+
+  void open_item(Item item) {
     close_item();
-    item_ = Item::make(kind, name);
+    item_ = std::move(item);
     add_event("response.output_item.added", item_members("in_progress"));
-    if (kind != Item::Kind::call) add_event("response.content_part.added", place() + part_member());
+    if (item_.kind != Item::Kind::call)
+      add_event("response.content_part.added", place() + part_member());
   }
 
   void add_text(std::string_view event, const std::string& text) {
@@ -203,9 +227,15 @@ class ResponsesStream final : public AnswerWriter {
   void close_item(std::string_view status = "completed") {
     if (item_.kind == Item::Kind::none) return;
     std::string members = place();
-    if (item_.kind == Item::Kind::call) {
+    if (item_.tool.takes_text) {
+      item_.unwrap_text();
+      add_text("response.custom_tool_call_input.delta", std::exchange(item_.text, ""));
+      members += R"(,"input":)";
+      append_json_quoted(members, item_.text);
+      add_event("response.custom_tool_call_input.done", members);
+    } else if (item_.kind == Item::Kind::call) {
       members += R"(,"name":)";
-      append_json_quoted(members, item_.name);
+      append_json_quoted(members, item_.tool.name);
       members += R"(,"arguments":)";
       append_json_quoted(members, item_.text);
       add_event("response.function_call_arguments.done", members);
@@ -242,12 +272,13 @@ std::string response_body(const ResponsesWriterSetup& setup, const CollectedAnsw
   JsonArray output;
   const auto add = [&](Item item, const std::string& text) {
     item.text = text;
+    item.unwrap_text();
     output.push_back(item.json("completed"));
   };
   if (!answer.reasoning.empty()) add(Item::make(Item::Kind::reasoning), answer.reasoning);
   if (!answer.content.empty()) add(Item::make(Item::Kind::message), answer.content);
   for (const CollectedCall& call : answer.calls)
-    add(Item::make(Item::Kind::call, call.name), call.arguments);
+    add(Item::call(tool_called(setup.tools, call.name)), call.arguments);
   const bool incomplete = cut_short(answer.summary);
   if (incomplete && !output.empty()) output.back().get_object()["status"] = "incomplete";
   return dump_json(final_response(setup, incomplete, std::move(output), usage));

@@ -1,16 +1,18 @@
-// Answers of /v1/responses: items of thoughts, text and function calls, as events or in one piece.
+// Answers of /v1/responses: items of thoughts, text and calls of tools, as events or in one piece.
 #pragma once
 
 #include <memory>
 
 #include "server/api_writer.h"
 #include "server/openai_shapes.h"
+#include "server/responses_tools.h"
 
 namespace slip {
 
 struct ResponsesWriterSetup {
   ReplyIdentity identity;
   bool stream = false;
+  ResponsesTools tools;
   JsonObject echo;  // what the response repeats of its request
 };
 

@@ -88,15 +88,13 @@ TEST_F(Anthropic, LeavesOutToolsThatRunElsewhere) {
 
 TEST_F(Anthropic, RepliesInOnePiece) {
   const auto reply = message(R"(,"stop_sequences":["END"])");
-  EXPECT_EQ(asked().stop_strings, std::vector<std::string>{"END"});
-  engine_.ending.stop_string = "END";
-  engine_.answer(0, {"Hello"}, FinishReason::stop_string);
+  engine_.answer(0, {"Hello", "END"}, FinishReason::cancelled);
   const JsonObject body = reply->json();
   EXPECT_EQ(body.at("type"), "message");
   EXPECT_EQ(body.at("content"), (JsonArray{JsonObject{{"type", "text"}, {"text", "Hello"}}}));
   EXPECT_EQ(body.at("stop_reason"), "stop_sequence");
   EXPECT_EQ(body.at("stop_sequence"), "END");
-  EXPECT_EQ(body.at("usage").at("output_tokens").to_number<int>(), 1);
+  EXPECT_EQ(body.at("usage").at("output_tokens").to_number<int>(), 2);
 }
 
 TEST_F(Anthropic, GivesToolUseAsObjects) {
@@ -133,6 +131,30 @@ TEST_F(Anthropic, ReadsBlocksOfAllKinds) {
             "<function=weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call>"
             "<|im_end|>\n<|im_start|>user\n<tool_response>\nsunny\n</tool_response><|im_end|>\n"
             "<|im_start|>assistant\n<think>\n\n</think>\n\n");
+}
+
+TEST_F(Anthropic, ReadsTextInAllItsForms) {
+  const auto reply = post("/v1/messages", R"({"max_tokens":5,"messages":[
+      {"role":"user","content":[
+        {"type":"document","title":"Report","context":"Of May.",
+         "source":{"type":"text","media_type":"text/plain","data":"All is well."}},
+        {"type":"document","source":{"type":"content","content":[{"type":"text","text":"Part."}]}},
+        {"type":"search_result","source":"http://a","title":"A","content":[
+          {"type":"text","text":"Found."}]}]},
+      {"role":"assistant","content":[
+        {"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"q"}},
+        {"type":"web_search_tool_result","tool_use_id":"s1","content":[
+          {"type":"web_search_result","encrypted_content":"x"}]},
+        {"type":"tool_use","id":"t1","name":"find","input":{}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[
+        {"type":"tool_reference","tool_name":"weather"},
+        {"type":"search_result","source":"http://b","title":"B","content":[]},
+        {"type":"document","source":{"type":"text","data":"Read."}}]}]}]})");
+  EXPECT_EQ(reply->status(), 0) << reply->body();
+  EXPECT_THAT(prompt_text(), HasSubstr("<|im_start|>user\nReport\nOf May.\nAll is well.\nPart.\n"
+                                       "A\nhttp://a\nFound.<|im_end|>\n"));
+  EXPECT_THAT(prompt_text(), HasSubstr("<tool_response>\nweather\nB\nhttp://b\nRead.\n<"));
+  EXPECT_THAT(prompt_text(), Not(HasSubstr("web_search")));
 }
 
 TEST_F(Anthropic, ContinuesAPrefilledAnswer) {
@@ -211,6 +233,26 @@ TEST_F(Anthropic, RefusesInItsOwnShape) {
   EXPECT_EQ(message()->json().at("error").at("type"), "rate_limit_error");
   engine_.refusal = Refusal{Refusal::Kind::stopping, "stop"};
   EXPECT_EQ(message()->json().at("error").at("type"), "overloaded_error");
+}
+
+TEST_F(Anthropic, NamesWhatWasSentWhenItRefuses) {
+  const std::string hi =
+      R"({"max_tokens":5,"system":"s","messages":[{"role":"user","content":"Hi"})";
+  const std::pair<const char*, const char*> table[] = {
+      {R"(],"tools":[{"input_schema":{}}])", "'tools[0]' must have a 'name'"},
+      {R"(],"tools":[{"name":"a","input_schema":{}},{"name":"b"}])", "'tools[1]' must have"},
+      {R"(,{"role":"user","content":[{"type":"document","source":{"type":"base64"}}]}])",
+       "'messages[1].content' holds a block of type 'document': this model reads text only"},
+      {R"(,{"role":"user","content":[{"type":"tool_result","content":[{"type":"image"}]}]}])",
+       "'messages[1].content' holds a tool result with something other than text"},
+      {R"(,{"role":"assistant","content":[{"type":"tool_use"}]}])",
+       "'messages[1].content' holds a 'tool_use' block without a 'name'"},
+  };
+  for (const auto& [members, expected] : table) {
+    const auto reply = post("/v1/messages", hi + members + "}");
+    EXPECT_EQ(reply->status(), 400) << members;
+    EXPECT_THAT(reply->body(), HasSubstr(expected));
+  }
 }
 
 TEST_F(Anthropic, TellsOfFailuresBehindTheHead) {

@@ -33,15 +33,20 @@ const Endpoint kEndpoints[] = {
      R"({"max_tokens":5,"system":[{"type":"text","text":"S"}],"messages":[{"role":"user","content":)"
      R"([{"type":"text","text":"Hi"}]},{"role":"assistant","content":[{"type":"thinking","thinking":"t"},)"
      R"({"type":"tool_use","id":"t","name":"f","input":{"a":[1,{"b":null}]}}]},{"role":"user","content":)"
-     R"([{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"r"}]}]}],"tools":)"
+     R"([{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"r"},)"
+     R"({"type":"document","title":"T","source":{"type":"content","content":[{"type":"text","text":"d"}]}},)"
+     R"({"type":"search_result","source":"s","title":"T","content":[]}]}]}],"tools":)"
      R"([{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"auto"},"stream":true,)"
      R"("thinking":{"type":"enabled","budget_tokens":5},"stop_sequences":["x"]})"},
     {"/v1/responses",
      R"({"instructions":"I","input":[{"role":"user","content":[{"type":"input_text","text":"Hi"}]},)"
      R"({"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"r"}]},)"
      R"({"type":"function_call","call_id":"c","name":"f","arguments":"{}"},)"
-     R"({"type":"function_call_output","call_id":"c","output":"o"}],"tools":[{"type":"function",)"
-     R"("name":"f","parameters":{"type":"object"}}],"reasoning":{"effort":"low"},"stream":true,)"
+     R"({"type":"function_call_output","call_id":"c","output":"o"},)"
+     R"({"type":"custom_tool_call","call_id":"d","namespace":"s","name":"p","input":"i"}],)"
+     R"("tools":[{"type":"function","name":"f","parameters":{"type":"object"}},)"
+     R"({"type":"namespace","name":"s","tools":[{"type":"custom","name":"p","format":)"
+     R"({"definition":"g"}}]}],"tool_choice":{"type":"custom","name":"s.p"},"reasoning":{"effort":"low"},"stream":true,)"
      R"("text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"}}}})"},
     {"/v1/messages/count_tokens", R"({"messages":[{"role":"user","content":"Hi"}]})"},
     {"/tokenize", R"({"content":"Hello","parse_special":true,"with_pieces":true})"},

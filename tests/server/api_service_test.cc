@@ -130,6 +130,20 @@ TEST_F(ApiOnMinnow, StreamsWhatItSaysInOnePiece) {
   EXPECT_GT(body.at("usage").at("completion_tokens").to_number<int>(), 5);
 }
 
+TEST_F(ApiOnMinnow, EndsAtAStopStringOfTheContent) {
+  const Json whole = chat(R"("max_tokens":200)")->json().at("choices").at(0).at("message");
+  const std::string content(whole.at("content").get_string());
+  ASSERT_GT(content.size(), 2u);
+  const Json stop(content.substr(1, 2));
+  const JsonObject body = chat(R"("max_tokens":200,"stop":)" + dump_json(stop))->json();
+  const Json choice = body.at("choices").at(0);
+  EXPECT_EQ(choice.at("message").at("content"), Json(content.substr(0, 1)));
+  EXPECT_EQ(choice.at("finish_reason"), "stop");
+  const std::string figures = metrics_.expose(service_->stats());
+  EXPECT_THAT(figures, ::testing::HasSubstr(R"(finished_reason="stop"} 2)"));
+  EXPECT_THAT(figures, ::testing::HasSubstr(R"(finished_reason="abort"} 0)"));
+}
+
 TEST_F(ApiOnMinnow, RemembersThePromptOfSiblings) {
   const JsonObject body = chat(R"("max_tokens":8,"n":3,"seed":1)")->json();
   EXPECT_EQ(body.at("choices").get_array().size(), 3u);

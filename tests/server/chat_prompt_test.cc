@@ -44,6 +44,17 @@ TEST_F(ChatPrompt, MergesLateSystemTurns) {
   EXPECT_THAT(reply->body(), HasSubstr("System message must be at the beginning."));
 }
 
+TEST_F(ChatPrompt, PutsInTheUserThatATemplateNeeds) {
+  const std::string user = "<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n";
+  const std::string system = R"("messages":[{"role":"system","content":"Greet."}])";
+  EXPECT_EQ(prompt(system), "<|im_start|>system\nGreet.<|im_end|>\n" + user + "<think>\n");
+  EXPECT_THAT(prompt(R"("messages":[{"role":"assistant","content":"Hi"}])"),
+              ::testing::StartsWith(user));
+  EXPECT_THAT(prompt(R"("messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f"}}]},)"
+                     R"({"role":"tool","content":"done"}])"),
+              ::testing::StartsWith(user));
+}
+
 TEST_F(ChatPrompt, ForgetsTheLineThatChangesWithEveryRequest) {
   const std::string text = prompt(
       R"("messages":[{"role":"system","content":"x-anthropic-billing-header: cch=1\n\nKept"},)"
@@ -65,6 +76,23 @@ TEST_F(ChatPrompt, ReadsEarlierThoughtsAndCalls) {
                                 "<parameter=days>\n2\n</parameter>\n</function>"));
     EXPECT_THAT(text, HasSubstr("<tool_response>\nsunny\n</tool_response>"));
   }
+}
+
+TEST_F(ChatPrompt, KeepsCallsThatAreNoJson) {
+  const auto call = [&](const std::string& arguments) {
+    return prompt(
+        R"("messages":[{"role":"user","content":"Weather?"},{"role":"assistant","tool_calls":[)"
+        R"({"id":"c1","type":"function","function":{"name":"weather","arguments":)" +
+        arguments + R"(}}]},{"role":"tool","tool_call_id":"c1","content":"invalid JSON"}])");
+  };
+  for (const auto& [sent, read] : {std::pair(R"("{\"a\": ")", R"({"a": )"),
+                                   {R"("[1]")", "[1]"},
+                                   {"[1, 2]", "[1, 2]"},
+                                   {R"(" ")", " "}})
+    EXPECT_THAT(call(sent), HasSubstr(cat("<function=weather>\n<parameter=arguments>\n", read,
+                                          "\n</parameter>\n</function>")));
+  for (const char* nothing : {"null", R"("null")", R"("")", "{}", R"("{}")"})
+    EXPECT_THAT(call(nothing), HasSubstr("<function=weather>\n</function>")) << nothing;
 }
 
 TEST_F(ChatPrompt, SwitchesThinkingByAnyName) {

@@ -104,12 +104,96 @@ TEST_F(Responses, ReadsItemsOfAllKinds) {
             "<|im_start|>assistant\n<think>\n");
 }
 
+TEST_F(Responses, PassesOverWhatRanElsewhere) {
+  respond(R"("input":[{"role":"user","content":"News?"},
+      {"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search"}},
+      {"type":"message","role":"assistant","content":[{"type":"output_text","text":"None."}]},
+      {"role":"user","content":"Hm."}])");
+  EXPECT_THAT(prompt_text(), HasSubstr("News?<|im_end|>\n<|im_start|>assistant\nNone.<|im_end|>"));
+}
+
 TEST_F(Responses, LeavesOutToolsThatRunElsewhere) {
   respond(R"("input":"Hi")" + std::string(kTools));
   EXPECT_THAT(prompt_text(), HasSubstr("\"weather\""));
   EXPECT_THAT(prompt_text(), ::testing::Not(HasSubstr("web_search")));
   ASSERT_EQ(notes_.size(), 1u);
   EXPECT_THAT(notes_[0], HasSubstr("web_search"));
+}
+
+// As Codex sends its MCP servers and apply_patch.
+const char kCodexTools[] =
+    R"(,"tools":[{"type":"namespace","name":"mcp__files","description":"d","tools":[)"
+    R"({"type":"function","name":"read","parameters":{"type":"object","properties":)"
+    R"({"path":{"type":"string"}}}},{"type":"web_search"}]},)"
+    R"({"type":"custom","name":"apply_patch","description":"Edits files.",)"
+    R"("format":{"type":"grammar","syntax":"lark","definition":"start: patch"}}])";
+const char kReadCall[] =
+    "<tool_call>\n<function=mcp__files.read>\n<parameter=path>\na.txt\n</parameter>\n</function>\n"
+    "</tool_call>";
+const char kPatchCall[] =
+    "<tool_call>\n<function=apply_patch>\n<parameter=input>\n*** Begin\n\"x\"\n</parameter>\n"
+    "</function>\n</tool_call>";
+
+TEST_F(Responses, GivesCallsBackInTheirNamespaces) {
+  const auto reply = respond(R"("input":"Hi")" + std::string(kCodexTools));
+  EXPECT_THAT(prompt_text(), HasSubstr("\"mcp__files.read\""));
+  EXPECT_THAT(prompt_text(), HasSubstr("The input follows this grammar:\\nstart: patch"));
+  engine_.answer(0, {"</think>", kReadCall, "\n", kPatchCall});
+  const JsonObject body = reply->json();
+  const Json& read = body.at("output").at(0);
+  EXPECT_EQ(read.at("type"), "function_call");
+  EXPECT_EQ(read.at("namespace"), "mcp__files");
+  EXPECT_EQ(read.at("name"), "read");
+  EXPECT_EQ(read.at("arguments"), R"({"path": "a.txt"})");
+  const Json& patch = body.at("output").at(1);
+  EXPECT_EQ(patch.at("type"), "custom_tool_call");
+  EXPECT_EQ(patch.at("name"), "apply_patch");
+  EXPECT_EQ(patch.at("input"), "*** Begin\n\"x\"");
+  EXPECT_FALSE(patch.as_object().contains("namespace"));
+}
+
+TEST_F(Responses, StreamsCallsInTheirNamespaces) {
+  const auto reply = respond(R"("input":"Hi","stream":true)" + std::string(kCodexTools));
+  engine_.answer(0, {"</think>", kReadCall, "\n", kPatchCall});
+  std::vector<std::string> seen;
+  for (const JsonObject& event : reply->events()) {
+    const std::string type(event.at("type").get_string());
+    if (type == "response.custom_tool_call_input.delta")
+      seen.emplace_back(event.at("delta").get_string());
+    if (type == "response.custom_tool_call_input.done")
+      seen.emplace_back(event.at("input").get_string());
+    if (const Json* item = event.if_contains("item"))
+      seen.push_back(cat(text_or_empty(&item->at("type")), " ", text_or_empty(&item->at("name"))));
+  }
+  const std::string patch = "*** Begin\n\"x\"";
+  EXPECT_THAT(
+      seen, ElementsAre("function_call read", "function_call read", "custom_tool_call apply_patch",
+                        patch, patch, "custom_tool_call apply_patch"));
+  const Json output = reply->events().back().at("response").at("output");
+  EXPECT_EQ(output.at(0).at("namespace"), "mcp__files");
+  EXPECT_EQ(output.at(1).at("input"), Json(patch));
+}
+
+TEST_F(Responses, ReadsEarlierCallsUnderTheNamesOfTheModel) {
+  respond(R"("input":[{"role":"user","content":"Edit."},
+      {"type":"function_call","call_id":"c1","namespace":"mcp__files","name":"read","arguments":"{\"path\":\"a.txt\"}"},
+      {"type":"function_call_output","call_id":"c1","output":"text"},
+      {"type":"custom_tool_call","call_id":"c2","name":"apply_patch","input":"*** Begin\n\"x\""},
+      {"type":"custom_tool_call_output","call_id":"c2","output":"done"}])");
+  EXPECT_THAT(prompt_text(), HasSubstr(kReadCall));
+  EXPECT_THAT(prompt_text(), HasSubstr(kPatchCall));
+  EXPECT_THAT(prompt_text(), HasSubstr("<tool_response>\ndone\n</tool_response>"));
+}
+
+TEST_F(Responses, EnforcesAToolThatTakesAText) {
+  respond(R"("input":"Hi","reasoning":{"effort":"none"},"tool_choice":{"type":"custom","name":)"
+          R"("apply_patch"})" +
+          std::string(kCodexTools));
+  const std::unique_ptr<Constraint> form = asked().constraint->clone();
+  for (const int32_t id : tokenizer().encode(kPatchCall)) {
+    ASSERT_TRUE(form->allows(id)) << tokenizer().token_bytes(id);
+    form->advance(id);
+  }
 }
 
 TEST_F(Responses, LeavesAChoiceOfSuchToolsToTheModel) {
@@ -156,8 +240,20 @@ TEST_F(Responses, RefusesWhatNeedsMemory) {
       {R"("input":[{"type":"item_reference","id":"x"}])", "input[0]"},
       {R"("input":[{"type":"computer_call"}])", "input[0].type"},
       {R"("input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}])",
-       "messages[0].content"},
-      {R"("input":[])", "messages"},
+       "input[0].content"},
+      {R"("instructions":"Hi","input":[{"role":"king","content":"a"}])", "input[0].role"},
+      {R"("input":[{"role":"user"}])", "input[0]"},
+      {R"("input":[{"type":"function_call","arguments":"{}"}])", "input[0].name"},
+      {R"("input":[{"type":"function_call_output","output":[{"type":"input_image"}]}])",
+       "input[0].output"},
+      {R"("input":[])", "input"},
+      {R"("input":"Hi","tools":[{"type":"web_search"},{"type":"function"}])", "tools[1].name"},
+      {R"("input":"Hi","tools":[3])", "tools[0].name"},
+      {R"("input":"Hi","tools":[{"type":"namespace","name":"a"}])", "tools[0]"},
+      {R"("input":"Hi","tools":[{"type":"namespace","name":"a","tools":[{}]}])",
+       "tools[0].tools[0].name"},
+      {R"("input":"Hi","tools":[{"type":"function","name":"f","parameters":3}])",
+       "tools[0].parameters"},
       {R"("model":"minnow")", "input"},
       {R"("input":"Hi","max_output_tokens":0)", "max_output_tokens"},
       {R"("input":"Hi","reasoning":{"effort":"huge"})", "reasoning.effort"},
@@ -167,6 +263,11 @@ TEST_F(Responses, RefusesWhatNeedsMemory) {
     EXPECT_EQ(reply->status(), 400) << members;
     EXPECT_EQ(reply->json().at("error").at("param"), param) << members << " " << reply->body();
   }
+}
+
+TEST_F(Responses, NamesTheInputWhenAPromptIsRefused) {
+  engine_.context_length = 10;
+  EXPECT_EQ(respond(R"("input":"Hi")")->json().at("error").at("param"), "input");
 }
 
 }  // namespace

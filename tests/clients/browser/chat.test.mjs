@@ -75,6 +75,14 @@ test('formulas are set, money is not', async () => {
   await finish();
 });
 
+test('a link is one as soon as its target has come', async () => {
+  const { tab, finish } = await open(browser, mock.url);
+  await ask(tab, 'Slow links');
+  await answered(tab);
+  assert.equal(await tab.locator('.answer a[href="https://example.org/book"]').innerText(), 'the book');
+  await finish();
+});
+
 test('stop keeps what came, regenerate answers again', async () => {
   const { tab, finish } = await open(browser, mock.url);
   await ask(tab, 'A slow answer');

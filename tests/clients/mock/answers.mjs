@@ -98,9 +98,15 @@ I should say that shortly, with a list, and not claim anything that is not so.`;
 const long = Array.from({ length: 60 }, (_, i) =>
   `Paragraph ${i + 1}. A long answer is made of many paragraphs, and the page has to follow it without getting slower as it grows.`).join('\n\n');
 
+const links = `It is told in [the book][1].
+
+More of it later.
+
+[1]: https://example.org/book`;
+
 export function answerFor(question, { thinking }) {
   const word = question.toLowerCase();
-  const pick = [['hostile', hostile], ['code', code], ['math', math], ['long', long], ['slow', long]].find(([name]) => word.includes(name));
+  const pick = [['hostile', hostile], ['code', code], ['math', math], ['links', links], ['long', long], ['slow', long]].find(([name]) => word.includes(name));
   // Models call tools that nobody offered, too.
   const call = word === 'call a tool' ? { name: 'get_weather', parameters: { type: 'object', properties: { city: { const: 'Oslo' } } } } : undefined;
   return { call, reasoning: thinking ? thought : '', content: pick ? pick[1] : plain, delay: word.includes('slow') ? 40 : undefined };

@@ -20,9 +20,18 @@ const marked = new Marked({
   },
 });
 
-// Blocks by their source; a definition of link targets anywhere belongs to all.
-export function blocksOf(markdown: string): Token[] {
-  return marked.lexer(markdown).filter((token) => token.type !== 'space' && token.type !== 'def');
+export interface Block {
+  token: Token;
+  look: string; // what decides how it is shown
+}
+
+// A link may end at a target that is defined in another block, even in one that is still to come.
+export function blocksOf(markdown: string): Block[] {
+  const tokens = marked.lexer(markdown);
+  const targets = JSON.stringify(tokens.links);
+  return tokens
+    .filter((token) => token.type !== 'space' && token.type !== 'def')
+    .map((token) => ({ token, look: token.raw.includes('[') ? token.raw + targets : token.raw }));
 }
 
 export function renderBlock(token: Token): DocumentFragment {

@@ -1,21 +1,20 @@
 // An answer's Markdown.
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import type { Token } from 'marked';
-import { blocksOf, renderBlock } from '../markdown/markdown';
+import { type Block, blocksOf, renderBlock } from '../markdown/markdown';
 import { copyText } from './clipboard';
 
 export function Prose({ text }: { text: string }) {
   const blocks = useMemo(() => blocksOf(text), [text]);
   return (
     <div class="prose" onClick={onClick}>
-      {blocks.map((token, index) => <Block key={index} token={token} />)}
+      {blocks.map((block, index) => <ProseBlock key={index} block={block} />)}
     </div>
   );
 }
 
-function Block({ token }: { token: Token }) {
+function ProseBlock({ block }: { block: Block }) {
   const element = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => element.current?.replaceChildren(renderBlock(token)), [token.raw]);
+  useLayoutEffect(() => element.current?.replaceChildren(renderBlock(block.token)), [block.look]);
   return <div class="block" ref={element} />;
 }
 
