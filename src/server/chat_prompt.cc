@@ -27,8 +27,12 @@ std::optional<std::string> cut_at_place(std::string rendered, std::string_view b
   return rendered;
 }
 
-ApiError refused_by_template(const std::string& message) {
-  return bad_request(cat("the chat template refused the messages: ", message), "messages");
+ApiError refused_by_template(const Error& failure) {
+  ApiError error =
+      bad_request(cat("the chat template refused the messages: ", failure.message), "messages");
+  // One of its limits was met. Clients shorten their conversation if they read this code.
+  if (failure.setting) error.code = "context_length_exceeded";
+  return error;
 }
 
 }  // namespace
@@ -71,7 +75,7 @@ ApiResult<std::string> PromptWriter::render(const ChatRequest& request) const {
     out.messages.back().get_object()["content"] = content.insert(end, SpecialTokenGuard::kPlace);
   }
   Result<std::string> rendered = model_.chat_template->render(out);
-  if (!rendered.ok()) return refused_by_template(rendered.failure().message);
+  if (!rendered.ok()) return refused_by_template(rendered.failure());
   if (!request.continue_final_message) return std::move(rendered).value();
   std::optional<std::string> begun = cut_at_place(std::move(rendered).value(), blanks);
   if (!begun)
