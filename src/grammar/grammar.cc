@@ -34,6 +34,7 @@ Result<ExprId> add_form(Rules& rules, JsonRules& json, const ConstraintSpec& spe
     case SpecKind::json_object: return json.object();
     case SpecKind::json_schema:
       SLIP_TRY_STATUS(check_size("the schema", size_of({&spec.schema, 1})));
+      SLIP_TRY_STATUS(check_depth(spec.schema));
       return add_schema(json, spec.schema, spec.schema, {.closed_objects = spec.strict});
     case SpecKind::regex: {
       SLIP_TRY(const RegexNode regex, parse_regex(spec.text));

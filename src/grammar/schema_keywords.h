@@ -40,6 +40,10 @@ struct TypeSet {
 // where there are none, all.
 Result<TypeSet> schema_types(const JsonObject& schema);
 
+// The values of "enum" or "const" that have the schema's type. Unless `lenient`, fails where other
+// keywords would have to hold of them.
+Result<JsonArray> listed_values(const JsonObject& schema, bool lenient);
+
 // A count such as minLength. Missing: nullopt.
 Result<std::optional<int64_t>> count_keyword(const JsonObject& schema, std::string_view keyword);
 

@@ -1,5 +1,6 @@
 #include "server/api_constraint.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/chat_messages.h"
@@ -39,6 +40,11 @@ ConstraintSpec spec_of_tools(const ChatRequest& request) {
   return spec;
 }
 
+// Tools come in their wrapping here.
+bool is_strict(const Json& tool) {
+  return is_true(member_of(member_of(&tool, "function"), "strict"));
+}
+
 }  // namespace
 
 ConstraintMaker::ConstraintMaker(const ServedModel& model)
@@ -71,8 +77,9 @@ Made ConstraintMaker::for_form(const ChatRequest& request, Thoughts thoughts) co
   ConstraintSpec spec = spec_of_tools(request);
   spec.thoughts = thoughts;
   Made made = make(spec, request.options, "tools");
-  // A tool with a schema that cannot be enforced can still be called.
-  if (!must_call && std::holds_alternative<ApiError>(made)) return nullptr;
+  // A tool with a schema that cannot be enforced can still be called, unless that was promised.
+  const bool must_hold = must_call || std::ranges::any_of(request.tools, is_strict);
+  if (!must_hold && std::holds_alternative<ApiError>(made)) return nullptr;
   return made;
 }
 

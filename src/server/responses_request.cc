@@ -130,7 +130,7 @@ bool read_responses_tools(ApiContext& context, RequestFields& fields, ChatReques
     }
     JsonObject function = object ? *object : JsonObject();
     function.erase("type");
-    function.erase("strict");
+    if (!is_true(function.if_contains("strict"))) function.erase("strict");
     request.tools.push_back(JsonObject{{"type", "function"}, {"function", std::move(function)}});
   }
   return left_out;

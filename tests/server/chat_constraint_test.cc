@@ -97,6 +97,47 @@ TEST_F(ChatConstraint, EnforcesToolCalls) {
   EXPECT_FALSE(accepts(*free, "<tool_call>\n<function=fly>\n"));
 }
 
+// On every protocol.
+TEST_F(ChatConstraint, StrictToolsAreEnforcedOrRefused) {
+  const auto ask = [&](const std::string& path, const std::string& tool) {
+    const std::string hi = R"([{"role":"user","content":"Hi"}])";
+    const std::string messages = (path == "/v1/responses" ? "\"input\":" : "\"messages\":") + hi;
+    return post(path, "{" + messages + R"(,"max_tokens":9,"enable_thinking":false,"tools":[)" +
+                          tool + "]}");
+  };
+  const std::string chat = R"({"type":"function","function":{"name":"f","strict":STRICT,)"
+                           R"("parameters":SCHEMA}})";
+  const std::string responses =
+      R"({"type":"function","name":"f","strict":STRICT,"parameters":SCHEMA})";
+  const std::string anthropic = R"({"name":"f","strict":STRICT,"input_schema":SCHEMA})";
+  const auto filled = [](std::string tool, const std::string& strict, const std::string& schema) {
+    tool.replace(tool.find("STRICT"), 6, strict);
+    return tool.replace(tool.find("SCHEMA"), 6, schema);
+  };
+  const std::string color = R"({"type":"object","properties":{"c":{"$ref":"#/$defs/C"}},)"
+                            R"("required":["c"],"$defs":{"C":{"enum":["red"]}}})";
+  const std::string odd = R"({"type":"object","properties":{"c":{"type":"string","not":{}}}})";
+  for (const auto& [path, tool] :
+       {std::pair("/v1/chat/completions", chat), std::pair("/v1/responses", responses),
+        std::pair("/v1/messages", anthropic)}) {
+    ASSERT_EQ(ask(path, filled(tool, "true", color))->status(), 0) << path;
+    const Constraint& form = *engine_.taken.back().request.constraint;
+    const std::string call =
+        "<tool_call>\n<function=f>\n<parameter=c>\nCOLOR\n</parameter>\n"
+        "</function>\n</tool_call>";
+    const std::string thoughts = path == std::string("/v1/responses") ? "</think>\n\n" : "";
+    const auto with = [&](const std::string& name) {
+      return thoughts + std::regex_replace(call, std::regex("COLOR"), name);
+    };
+    EXPECT_TRUE(accepts(form, with("red"))) << path;
+    EXPECT_FALSE(accepts(form, with("blue"))) << path;
+    const auto refused = ask(path, filled(tool, "true", odd));
+    EXPECT_EQ(refused->status(), 400) << path;
+    EXPECT_THAT(refused->body(), HasSubstr("not")) << path;
+    EXPECT_EQ(ask(path, filled(tool, "false", odd))->status(), 0) << path;
+  }
+}
+
 TEST_F(ChatConstraint, EndsThoughtsAfterTheirBudget) {
   ThinkingBudget budget(tokenizer(), Thoughts::begun, 2, nullptr);
   const int32_t word = tokenizer().encode("word")[0];
