@@ -20,9 +20,9 @@ using Events = std::vector<OutputEvent>;
 
 std::string_view after_blanks(std::string_view text) { return text.substr(leading_blanks(text)); }
 
-// Whether a value ends where `text` begins with a tag. Values may contain anything, also closing
-// tags (a file about tool calls, say), so those of the function and the call count only if what
-// follows fits.
+// Whether a value ends where `text` begins with a tag, outside a string of JSON. Values may contain
+// anything, also closing tags (a file about tool calls, say), so those of the function and the call
+// count only if what follows fits.
 Match ends_value(std::string_view text, std::string_view tag, bool final) {
   if (tag == kEndParameter) return Match::yes;
   if (tag == kParameter) return match_open_tag(text, kParameter, final).match;
@@ -112,14 +112,17 @@ ToolCallParser::Progress TagCallParser::read_value(std::string_view text, bool f
     if (text.starts_with('\n')) return {Status::in_call, 1};
   }
   const Tags ends_of_values = {kEndParameter, kParameter, kEndFunction, kEndCall, kCall};
+  JsonStrings strings = strings_;
   size_t from = 0;
   while (true) {
     FoundTag found = find_first_tag(text.substr(from), ends_of_values);
     found.at += from;
-    const Match ends =
-        found.tag.empty() ? Match::no : ends_value(text.substr(found.at), found.tag, final);
+    strings.read(text.substr(from, found.at - from));
+    const bool may_end = !found.tag.empty() && !(types_.may_be_json() && strings.inside());
+    const Match ends = may_end ? ends_value(text.substr(found.at), found.tag, final) : Match::no;
     if (!found.tag.empty() && ends == Match::no) {
       from = found.at + 1;
+      strings.read("<");
       continue;
     }
     if (ends == Match::yes || final) {
@@ -153,6 +156,7 @@ void TagCallParser::begin_parameter(std::string_view name, Events& events) {
       events);
   has_parameters_ = true;
   value_.clear();
+  strings_ = {};
   value_begun_ = false;
   state_ = State::value;
 }
@@ -160,6 +164,7 @@ void TagCallParser::begin_parameter(std::string_view name, Events& events) {
 void TagCallParser::add_value_text(std::string_view text, Events& events) {
   if (!types_.only_text()) {
     value_ += text;
+    strings_.read(text);
     return;
   }
   std::string json;

@@ -18,6 +18,7 @@ struct ParameterTypes {
   bool object = false;
   bool array = false;
 
+  bool may_be_json() const { return object || array; }
   // Then the value is always a string, whatever it looks like.
   bool only_text() const { return !(null || boolean || integer || number || object || array); }
 };

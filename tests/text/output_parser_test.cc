@@ -175,6 +175,26 @@ TEST(OutputParser, ValuesMayContainTags) {
                       true}}}));
 }
 
+// Outside its strings, or where it is none, JSON ends as a text does.
+TEST(OutputParser, StringsOfJsonMayContainTags) {
+  const auto map_of = [](const std::string& value) {
+    const Parsed parsed = answering("<tool_call>\n<function=f>\n<parameter=map>\n" + value +
+                                    "\n</parameter>\n<parameter=count>\n5\n</parameter>\n"
+                                    "</function>\n</tool_call>");
+    EXPECT_EQ(parsed.content, "");
+    EXPECT_EQ(parsed.calls.size(), 1u);
+    return parsed.calls.at(0).arguments;
+  };
+  for (const std::string value :
+       {R"({"a": "x</parameter>y", "b": "<parameter=c>"})", R"({"a": "\"</parameter>\\"})",
+        R"({"a": "</function></tool_call>"})", R"({"</tool_call>": ["<tool_call>\n<function=f>"]})",
+        "\n [1]\n"})
+    EXPECT_EQ(map_of(value),
+              R"({"map": )" + (value[0] == '{' ? value : "\"\\n [1]\\n\"") + R"(, "count": 5})");
+  EXPECT_EQ(map_of(R"({"a": "no end)"), R"({"map": "{\"a\": \"no end", "count": 5})");
+  EXPECT_EQ(map_of("say \"hi"), R"({"map": "say \"hi", "count": 5})");
+}
+
 TEST(OutputParser, StripsOneNewlineAtEachEndOfAValue) {
   const auto value = [](const std::string& text) {
     return answering("<function=f><parameter=text>" + text + "</parameter></function>")
