@@ -84,7 +84,11 @@ bool OutputParser::run_content(bool final, std::vector<OutputEvent>& events) {
   const Tags all = {format_->thoughts_close, format_->thoughts_open, format_->call_open,
                     format_->bare_call, format_->call_close};
   const Tags no_calls = {format_->thoughts_close, format_->thoughts_open};
-  const Tags tags = meaning_ == Calls::parsed ? all : no_calls;
+  const std::string_view words = rest().substr(leading_blanks(rest()));
+  if (meaning_ == Calls::first && !words.empty() &&
+      starts_with_any(words, {format_->call_open}, final) == Match::no)
+    meaning_ = Calls::as_content;
+  const Tags tags = meaning_ == Calls::as_content ? no_calls : all;
   const FoundTag found = find_first_tag(rest(), tags);
   const bool none = found.tag.empty();
   const size_t length = none && !final ? undecided_from(rest(), tags) : found.at;

@@ -18,13 +18,14 @@ namespace slip {
 
 class OutputParser {
  public:
-  // For those who offered no tools, what looks like a call of one is content.
-  enum class Calls { parsed, as_content };
+  // Where calls of tools may stand: behind any text; where the answer begins, and behind each
+  // other; or nowhere, for those who offered no tools. Elsewhere what looks like a call is content.
+  enum class Calls { anywhere, first, as_content };
 
   // `format` must outlive this. `starts_in_reasoning`: the prompt ended inside the model's
   // thoughts. The schemas of `tools` decide which type a tool call's values get.
   OutputParser(const OutputFormat& format, bool starts_in_reasoning, const JsonArray& tools,
-               Calls calls = Calls::parsed);
+               Calls calls = Calls::anywhere);
 
   // Text that could still turn out to be a tag, or white space before a tool call, is held back.
   std::vector<OutputEvent> feed(std::string_view new_text);

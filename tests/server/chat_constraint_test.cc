@@ -97,6 +97,34 @@ TEST_F(ChatConstraint, EnforcesToolCalls) {
   EXPECT_FALSE(accepts(*free, "<tool_call>\n<function=fly>\n"));
 }
 
+// Agents with a type of answer send both in every request.
+TEST_F(ChatConstraint, AFormAndToolsAreAlternatives) {
+  const std::string both =
+      R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object",)"
+      R"("properties":{}}}}],"response_format":{"type":"json_schema","json_schema":{"schema":)"
+      R"({"type":"object","required":["a"],"properties":{"a":{"const":"see <function=f> here"}}}}})";
+  const std::string json = R"({"a": "see <function=f> here"})";
+  const std::string call = "<tool_call>\n<function=f>\n</function>\n</tool_call>";
+  for (const bool think : {false, true}) {
+    const Constraint& form = *constraint(both, think);
+    const std::string before = think ? "hm</think>\n\n" : "";
+    EXPECT_TRUE(accepts(form, before + json));
+    EXPECT_TRUE(accepts(form, before + call));
+    EXPECT_TRUE(accepts(form, before + call + "\n" + call));
+    EXPECT_EQ(accepts(form, "hm" + call), think);
+    EXPECT_FALSE(accepts(form, "hm" + json));
+    EXPECT_FALSE(accepts(form, before + "Hello"));
+    EXPECT_FALSE(accepts(form, before + json + call));
+  }
+  EXPECT_FALSE(accepts(*constraint(both + R"(,"tool_choice":"required")"), json));
+  EXPECT_FALSE(accepts(*constraint(both + R"(,"tool_choice":"none")"), call));
+  const auto reply =
+      post("/v1/chat/completions",
+           R"({"messages":[{"role":"user","content":"Hi"}],"enable_thinking":false,)" + both + "}");
+  engine_.answer(engine_.taken.size() - 1, {R"({"a": "see )", "<function=f> here\"}"});
+  EXPECT_THAT(reply->body(), HasSubstr(R"("content":"{\"a\": \"see <function=f> here\"}")"));
+}
+
 // On every protocol.
 TEST_F(ChatConstraint, StrictToolsAreEnforcedOrRefused) {
   const auto ask = [&](const std::string& path, const std::string& tool) {

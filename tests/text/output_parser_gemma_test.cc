@@ -45,7 +45,7 @@ std::string parse_pieces(const std::vector<std::string_view>& pieces, bool in_th
 
 // In one piece, byte by byte, and cut in two at every position: all must agree.
 std::string parse(std::string_view text, bool in_thoughts = false,
-                  OutputParser::Calls calls = OutputParser::Calls::parsed) {
+                  OutputParser::Calls calls = OutputParser::Calls::anywhere) {
   const std::string whole = parse_pieces({text}, in_thoughts, calls);
   std::vector<std::string_view> bytes;
   for (size_t i = 0; i < text.size(); ++i) bytes.push_back(text.substr(i, 1));

@@ -59,8 +59,9 @@ const JsonArray& tools() {
   return kTools;
 }
 
-Parsed parse_pieces(const std::vector<std::string_view>& pieces, bool in_reasoning) {
-  OutputParser parser(kQwenOutput, in_reasoning, tools());
+Parsed parse_pieces(const std::vector<std::string_view>& pieces, bool in_reasoning,
+                    OutputParser::Calls where = OutputParser::Calls::anywhere) {
+  OutputParser parser(kQwenOutput, in_reasoning, tools(), where);
   Parsed parsed;
   for (const std::string_view piece : pieces) parsed.add(parser.feed(piece));
   parsed.add(parser.finish());
@@ -72,13 +73,14 @@ Parsed parse_pieces(const std::vector<std::string_view>& pieces, bool in_reasoni
 }
 
 // Parses in one piece, byte by byte, and cut in two at every position: all must agree.
-Parsed parse(std::string_view text, bool in_reasoning) {
-  const Parsed whole = parse_pieces({text}, in_reasoning);
+Parsed parse(std::string_view text, bool in_reasoning,
+             OutputParser::Calls where = OutputParser::Calls::anywhere) {
+  const Parsed whole = parse_pieces({text}, in_reasoning, where);
   std::vector<std::string_view> bytes;
   for (size_t i = 0; i < text.size(); ++i) bytes.push_back(text.substr(i, 1));
-  EXPECT_EQ(parse_pieces(bytes, in_reasoning), whole) << text;
+  EXPECT_EQ(parse_pieces(bytes, in_reasoning, where), whole) << text;
   for (size_t i = 0; i <= text.size(); ++i)
-    EXPECT_EQ(parse_pieces({text.substr(0, i), text.substr(i)}, in_reasoning), whole)
+    EXPECT_EQ(parse_pieces({text.substr(0, i), text.substr(i)}, in_reasoning, where), whole)
         << text << " cut at " << i;
   return whole;
 }
@@ -138,6 +140,20 @@ TEST(OutputParser, ACallEndsReasoning) {
 TEST(OutputParser, ReadsSeveralCalls) {
   const std::string call(kCall);
   EXPECT_EQ(answering(call + "\n" + call + "\n\nDone."), (Parsed{"", "Done.", {kOslo, kOslo}}));
+}
+
+TEST(OutputParser, CallsMayStandInsteadOfAForm) {
+  const auto where = OutputParser::Calls::first;
+  for (const std::string form : {R"({"a": "see <function=f> and <tool_call>\n<function=f>"})",
+                                 R"("<tool_call>")", "no tags", "< <function=f>"}) {
+    EXPECT_EQ(parse(form, false, where), (Parsed{"", form, {}}));
+    EXPECT_EQ(parse("hm</think>\n\n" + form, true, where), (Parsed{"hm", form, {}}));
+  }
+  const std::string call(kCall);
+  EXPECT_EQ(parse(call, false, where), (Parsed{"", "", {kOslo}}));
+  EXPECT_EQ(parse("hm</think>\n\n" + call + "\n" + call, true, where),
+            (Parsed{"hm", "", {kOslo, kOslo}}));
+  EXPECT_EQ(parse("hm " + call, true, where), (Parsed{"hm ", "", {kOslo}}));
 }
 
 TEST(OutputParser, ToleratesMissingTags) {
