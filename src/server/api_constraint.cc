@@ -90,8 +90,8 @@ Made ConstraintMaker::for_chat(const ChatRequest& request, Thoughts thoughts) co
   if (std::holds_alternative<ApiError>(made) || thoughts == Thoughts::none ||
       request.thinking_budget < 0)
     return made;
-  return std::make_unique<ThinkingBudget>(*model_.tokenizer, thoughts, request.thinking_budget,
-                                          std::move(std::get<0>(made)));
+  const ThinkingLimit limit = {thoughts, request.thinking_budget, !request.tools.empty()};
+  return std::make_unique<ThinkingBudget>(*model_.tokenizer, limit, std::move(std::get<0>(made)));
 }
 
 }  // namespace slip

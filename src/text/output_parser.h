@@ -47,11 +47,13 @@ class OutputParser {
   bool run_content(bool final, std::vector<OutputEvent>& events);
   bool run_tool_call(bool final, std::vector<OutputEvent>& events);
   void begin_reasoning(ThoughtsOpenedBy by);
+  void begin_call();
   void emit_content(std::string_view text, std::vector<OutputEvent>& events);
   std::string_view rest() const { return std::string_view(pending_).substr(at_); }
 
   const OutputFormat* format_;
   Mode mode_ = Mode::start;
+  Mode before_call_ = Mode::start;  // where to go on if it is none
   Calls meaning_;
   std::unique_ptr<ToolCallParser> calls_;
   std::optional<ThoughtsOpenedBy> title_of_;  // thoughts whose title may come

@@ -167,7 +167,7 @@ TEST_F(ChatConstraint, StrictToolsAreEnforcedOrRefused) {
 }
 
 TEST_F(ChatConstraint, EndsThoughtsAfterTheirBudget) {
-  ThinkingBudget budget(tokenizer(), Thoughts::begun, 2, nullptr);
+  ThinkingBudget budget(tokenizer(), {Thoughts::begun, 2, true}, nullptr);
   const int32_t word = tokenizer().encode("word")[0];
   EXPECT_TRUE(budget.free());
   budget.advance(word);
@@ -193,13 +193,21 @@ TEST_F(ChatConstraint, EndsThoughtsAfterTheirBudget) {
 
 TEST_F(ChatConstraint, LeavesThoughtsThatEndInTimeAlone) {
   for (const char* end : {"</think>", "<tool_call>"}) {
-    ThinkingBudget budget(tokenizer(), Thoughts::begun, 2, nullptr);
+    ThinkingBudget budget(tokenizer(), {Thoughts::begun, 2, true}, nullptr);
     budget.advance(*tokenizer().find(end));
     for (int i = 0; i < 20; ++i) {
       EXPECT_TRUE(budget.free());
       budget.advance(65);
     }
   }
+}
+
+TEST_F(ChatConstraint, WithoutToolsACallsTagIsAThought) {
+  ThinkingBudget budget(tokenizer(), {Thoughts::begun, 2, false}, nullptr);
+  budget.advance(*tokenizer().find("<tool_call>"));
+  EXPECT_TRUE(budget.free());
+  budget.advance(65);
+  EXPECT_FALSE(budget.free());
 }
 
 TEST_F(ChatConstraint, TakesTheBudgetByAnyName) {

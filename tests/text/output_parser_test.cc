@@ -137,6 +137,15 @@ TEST(OutputParser, ACallEndsReasoning) {
             (Parsed{"I call", "", {kOslo}}));
 }
 
+TEST(OutputParser, ThoughtsAboutCallsGoOn) {
+  const std::string text = "It is <tool_call> then args. So hi.\n</think>\n\nHi!";
+  const Parsed expected{"It is <tool_call> then args. So hi.\n", "Hi!", {}};
+  EXPECT_EQ(thinking(text), expected);
+  EXPECT_EQ(parse(text, true, OutputParser::Calls::as_content), expected);
+  EXPECT_EQ(parse(std::string(kCall) + "</think>no", true, OutputParser::Calls::as_content),
+            (Parsed{std::string(kCall), "no", {}}));
+}
+
 TEST(OutputParser, ReadsSeveralCalls) {
   const std::string call(kCall);
   EXPECT_EQ(answering(call + "\n" + call + "\n\nDone."), (Parsed{"", "Done.", {kOslo, kOslo}}));
