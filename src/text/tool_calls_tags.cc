@@ -46,11 +46,13 @@ ToolCallParser::Progress TagCallParser::advance(std::string_view text, bool fina
 
 ToolCallParser::Progress TagCallParser::read_start(std::string_view text, bool final,
                                                    Events& events) {
-  const std::string_view opening =
-      text.starts_with(kCall) ? after_blanks(text.substr(kCall.size())) : text;
+  const bool is_bare = !text.starts_with(kCall);
+  const std::string_view opening = is_bare ? text : after_blanks(text.substr(kCall.size()));
   const OpenTag function = match_open_tag(opening, kFunction, final);
   if (function.match == Match::undecided) return {Status::undecided};
-  if (function.match == Match::no) return {Status::not_a_call};
+  // Without its tag, a call of a tool that does not exist is more likely something written about.
+  const bool is_known = !is_bare || tools_.empty() || has_tool(tools_, function.name);
+  if (function.match == Match::no || !is_known) return {Status::not_a_call};
   function_ = function.name;
   has_parameters_ = false;
   state_ = State::body;

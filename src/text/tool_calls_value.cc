@@ -85,14 +85,12 @@ class TypeFinder {
   std::unordered_set<const Json*> lists_seen_;
 };
 
-const Json* find_parameters(const JsonArray& tools, std::string_view function) {
+const Json* find_declaration(const JsonArray& tools, std::string_view function) {
   for (const Json& tool : tools) {
     const Json* inner = member_of(&tool, "function");
     const Json* declaration = inner ? inner : &tool;
     const Json* name = member_of(declaration, "name");
-    if (!name || !name->is_string() || json_view(name->get_string()) != function) continue;
-    const Json* parameters = member_of(declaration, "parameters");
-    return parameters ? parameters : member_of(declaration, "input_schema");
+    if (name && name->is_string() && text_or_empty(name) == function) return declaration;
   }
   return nullptr;
 }
@@ -108,9 +106,15 @@ std::string as_integer(std::string_view text) {
 
 }  // namespace
 
+bool has_tool(const JsonArray& tools, std::string_view function) {
+  return find_declaration(tools, function) != nullptr;
+}
+
 ParameterTypes find_parameter_types(const JsonArray& tools, std::string_view function,
                                     std::string_view parameter) {
-  const Json* root = find_parameters(tools, function);
+  const Json* declaration = find_declaration(tools, function);
+  const Json* root = member_of(declaration, "parameters");
+  if (!root) root = member_of(declaration, "input_schema");
   if (!root) return {};
   TypeFinder finder(*root);
   finder.add_parameter(*root, parameter);

@@ -25,6 +25,7 @@ struct ParameterTypes {
 
 // `tools` as clients send them: {"type": "function", "function": {...}}, or the inner object alone,
 // with "parameters" or "input_schema".
+bool has_tool(const JsonArray& tools, std::string_view function);
 ParameterTypes find_parameter_types(const JsonArray& tools, std::string_view function,
                                     std::string_view parameter);
 

@@ -180,6 +180,13 @@ TEST(OutputParser, ToleratesMissingTags) {
             (Parsed{"", "", {kOslo, kOslo}}));
 }
 
+TEST(OutputParser, ABareCallIsOneOfAKnownTool) {
+  EXPECT_EQ(answering("Write <function=foo> and <function=f></function>"),
+            (Parsed{"", "Write <function=foo> and", {{"f", "{}", true}}}));
+  OutputParser parser(kQwenOutput, false, {});
+  EXPECT_EQ(parser.feed("<function=foo>")[0].kind, OutputEvent::Kind::tool_call_start);
+}
+
 TEST(OutputParser, AValueEndsAtTheNextParameter) {
   EXPECT_EQ(answering("<function=f>\n<parameter=text>\na\n<parameter=count>\n3\n</parameter>")
                 .calls.at(0)
