@@ -25,6 +25,10 @@ ApiError error_of(const Error& failure) {
   return failure.setting ? bad_request(failure.message) : server_error(failure.message);
 }
 
+bool ended_at_limit(FinishReason reason) {
+  return reason == FinishReason::max_tokens || reason == FinishReason::context_full;
+}
+
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(Answerer& answerer, std::shared_ptr<HttpReply> reply,
@@ -232,6 +236,7 @@ void Exchange::on_finish(size_t index, const RequestSummary& summary) {
   {
     const std::lock_guard lock(mutex_);
     Choice& choice = choices_[index];
+    if (choice.parser && ended_at_limit(summary.finish)) choice.parser->cut_off();
     choice.finished = true;
     --unfinished_;
     if (over_) return;

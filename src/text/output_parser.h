@@ -30,6 +30,9 @@ class OutputParser {
   // Text that could still turn out to be a tag, or white space before a tool call, is held back.
   std::vector<OutputEvent> feed(std::string_view new_text);
 
+  // To be said before finish() if a limit ended the text.
+  void cut_off() { calls_->cut_off(); }
+
   // Everything that was held back. Call once, at the end.
   std::vector<OutputEvent> finish();
 

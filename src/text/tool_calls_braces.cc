@@ -64,6 +64,10 @@ ToolCallParser::Progress BraceCallParser::read_item(std::string_view text, bool 
                                                     Events& events) {
   const size_t skipped = std::min(text.find_first_not_of(" \t\r\n,"), text.size());
   const std::string_view rest = text.substr(skipped);
+  if (final && is_cut_off()) {
+    emit_end(events);
+    return {Status::done, text.size()};
+  }
   if (rest.empty()) return final ? end_call(skipped, events) : Progress{Status::undecided, skipped};
   if (rest[0] == '}' || rest[0] == ']') {
     close_innermost(events);
@@ -132,7 +136,9 @@ ToolCallParser::Progress BraceCallParser::read_bare_value(std::string_view text,
   const size_t end =
       std::min(text.find_first_of(",}]"), find_first_tag(text, {format_.call_close}).at);
   if (end == text.size() && !final) return {Status::undecided};
-  emit_arguments(bare_json(trimmed(text.substr(0, end))), events);
+  // Half a number is another number.
+  if (end < text.size() || !is_cut_off())
+    emit_arguments(bare_json(trimmed(text.substr(0, end))), events);
   state_ = State::item;
   return {Status::in_call, end};
 }
@@ -146,7 +152,7 @@ ToolCallParser::Progress BraceCallParser::read_text(std::string_view text, bool 
   append_json_escaped(json, text.substr(0, length));
   emit_arguments(std::move(json), events);
   if (end.tag.empty() && !final) return {Status::undecided, length};
-  emit_arguments("\"", events);
+  if (!end.tag.empty() || !is_cut_off()) emit_arguments("\"", events);
   state_ = State::item;
   return {Status::in_call, length + end.tag.size()};
 }

@@ -65,6 +65,10 @@ ToolCallParser::Progress TagCallParser::read_body(std::string_view text, bool fi
   const size_t blanks = leading_blanks(text);
   const std::string_view rest = text.substr(blanks);
   if (!stray_text_.empty()) stray_text_ += text.substr(0, blanks);
+  if (final && is_cut_off()) {
+    emit_end(events);
+    return {Status::done, text.size()};
+  }
   if (rest.empty()) {
     if (!final) return {Status::undecided, blanks};
     end_call(events);
@@ -127,7 +131,7 @@ ToolCallParser::Progress TagCallParser::read_value(std::string_view text, bool f
       strings.read("<");
       continue;
     }
-    if (ends == Match::yes || final) {
+    if (ends == Match::yes || (final && !is_cut_off())) {
       // One line break before the closing tag belongs to the tag.
       std::string_view value = text.substr(0, found.at);
       if (value.ends_with('\n')) value.remove_suffix(1);
@@ -138,7 +142,9 @@ ToolCallParser::Progress TagCallParser::read_value(std::string_view text, bool f
     size_t safe = found.tag.empty() ? undecided_from(text, ends_of_values) : found.at;
     if (safe > 0 && text[safe - 1] == '\n') --safe;
     add_value_text(text.substr(0, safe), events);
-    return {Status::undecided, safe};
+    if (!final) return {Status::undecided, safe};
+    emit_end(events);
+    return {Status::done, text.size()};
   }
 }
 

@@ -125,6 +125,26 @@ TEST_F(ChatConstraint, AFormAndToolsAreAlternatives) {
   EXPECT_THAT(reply->body(), HasSubstr(R"("content":"{\"a\": \"see <function=f> here\"}")"));
 }
 
+// What is missing is not made up, in the shape that each protocol has.
+TEST_F(ChatConstraint, CallsThatALimitCutsOffStayOpen) {
+  const std::string hi = R"("messages":[{"role":"user","content":"Hi"}],"max_tokens":9,)";
+  const std::string schema =
+      R"({"type":"object","properties":{"x":{"type":"string"}},"required":["x"]})";
+  const std::string begun = "<tool_call>\n<function=f>\n<parameter=x>\nsible";
+  auto reply =
+      post("/v1/chat/completions",
+           "{" + hi + R"("enable_thinking":false,"tools":[{"type":"function","function":)" +
+               R"({"name":"f","parameters":)" + schema + "}}]}");
+  engine_.answer(engine_.taken.size() - 1, {begun}, FinishReason::max_tokens);
+  EXPECT_THAT(reply->body(), HasSubstr(R"("arguments": "{\"x\": \"sible"})"));
+  EXPECT_THAT(reply->body(), HasSubstr(R"("finish_reason":"length")"));
+  reply =
+      post("/v1/messages", "{" + hi + R"("tools":[{"name":"f","input_schema":)" + schema + "}]}");
+  engine_.answer(engine_.taken.size() - 1, {begun}, FinishReason::max_tokens);
+  EXPECT_THAT(reply->body(), HasSubstr(R"("input": {})"));
+  EXPECT_THAT(reply->body(), HasSubstr(R"("stop_reason": "max_tokens")"));
+}
+
 // On every protocol.
 TEST_F(ChatConstraint, StrictToolsAreEnforcedOrRefused) {
   const auto ask = [&](const std::string& path, const std::string& tool) {

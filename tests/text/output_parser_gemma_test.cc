@@ -133,6 +133,23 @@ TEST(GemmaOutput, MissingEndsAreFilledIn) {
   EXPECT_EQ(parse("<|tool_call>call:a{}<|tool_call>call:b{}<tool_call|>"), "call a{};call b{};");
 }
 
+// Nobody should take what was written so far for all of it.
+TEST(GemmaOutput, ACallThatIsCutOffIsNotClosed) {
+  const auto cut = [](std::string_view text) {
+    OutputParser parser(kGemmaOutput, false, {});
+    std::vector<OutputEvent> events = parser.feed(text);
+    parser.cut_off();
+    for (OutputEvent& event : parser.finish()) events.push_back(std::move(event));
+    return joined(events);
+  };
+  EXPECT_EQ(cut("<|tool_call>call:f{"), "call f{;");
+  EXPECT_EQ(cut(R"(<|tool_call>call:f{a:<|"|>sible str)"), R"(call f{"a": "sible str;)");
+  EXPECT_EQ(cut(R"(<|tool_call>call:f{a:<|"|>str<|"|>)"), R"(call f{"a": "str";)");
+  EXPECT_EQ(cut("<|tool_call>call:f{a:[1,12"), R"(call f{"a": [1, ;)");
+  EXPECT_EQ(cut("<|tool_call>call:f{a:1,b"), R"(call f{"a": 1;)");
+  EXPECT_EQ(cut("<|tool_call>call:f{a:1}"), R"(call f{"a": 1};)");
+}
+
 TEST(GemmaOutput, StrayTextInACallIsNotLost) {
   EXPECT_EQ(parse("<|tool_call>call:f{oops}<tool_call|>"), "call f{};say[oops]");
 }

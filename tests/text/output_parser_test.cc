@@ -187,6 +187,27 @@ TEST(OutputParser, ABareCallIsOneOfAKnownTool) {
   EXPECT_EQ(parser.feed("<function=foo>")[0].kind, OutputEvent::Kind::tool_call_start);
 }
 
+// Nobody should take what was written so far for all of it.
+TEST(OutputParser, ACallThatIsCutOffIsNotClosed) {
+  const auto arguments_of = [](std::string_view text) {
+    OutputParser parser(kQwenOutput, false, tools());
+    Parsed parsed;
+    parsed.add(parser.feed(text));
+    parser.cut_off();
+    parsed.add(parser.finish());
+    EXPECT_EQ(parsed.content, "");
+    return parsed.calls.at(0).arguments;
+  };
+  const std::string start = "<tool_call>\n<function=f>\n";
+  EXPECT_EQ(arguments_of(start), "");
+  EXPECT_EQ(arguments_of(start + "<parameter=text>\nsible str"), R"({"text": "sible str)");
+  EXPECT_EQ(arguments_of(start + "<parameter=text>\nstr\n</param"), R"({"text": "str)");
+  EXPECT_EQ(arguments_of(start + "<parameter=count>\n12"), R"({"count": )");
+  EXPECT_EQ(arguments_of(start + "<parameter=count>\n12\n</parameter>\n"), R"({"count": 12)");
+  EXPECT_EQ(arguments_of(kCall), kOslo.arguments);
+  EXPECT_EQ(arguments_of(kCall.substr(0, kCall.size() - 13)), kOslo.arguments);
+}
+
 TEST(OutputParser, AValueEndsAtTheNextParameter) {
   EXPECT_EQ(answering("<function=f>\n<parameter=text>\na\n<parameter=count>\n3\n</parameter>")
                 .calls.at(0)
