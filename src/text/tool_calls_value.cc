@@ -60,6 +60,7 @@ class TypeFinder {
         if (one.is_string()) add_type(types_, json_view(one.get_string()));
     const auto add_value = [&](const Json& value) {
       if (!type) add_type_of(types_, value);
+      if (value.is_string()) types_.texts.push_back(json_view(value.get_string()));
     };
     if (const Json* values = member_of(&schema, "enum"); values && values->is_array())
       for (const Json& value : values->get_array()) add_value(value);
@@ -122,6 +123,8 @@ ParameterTypes find_parameter_types(const JsonArray& tools, std::string_view fun
 }
 
 std::string convert_parameter(std::string_view text, const ParameterTypes& types) {
+  if (std::find(types.texts.begin(), types.texts.end(), text) != types.texts.end())
+    return json_quoted(text);
   const std::string_view bare = trimmed(text);
   // Templates print earlier values as Python does, so models write True and None too.
   if (types.null && (bare == "null" || bare == "None")) return "null";

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
@@ -17,6 +18,8 @@ struct ParameterTypes {
   bool number = false;
   bool object = false;
   bool array = false;
+  // Texts that the schema lists, which may look like other values. They are borrowed from it.
+  std::vector<std::string_view> texts = {};
 
   bool may_be_json() const { return object || array; }
   // Then the value is always a string, whatever it looks like.

@@ -52,6 +52,14 @@ TEST(ToolCallValue, Alternatives) {
   EXPECT_EQ(converted("five", either), R"("five")");
 }
 
+TEST(ToolCallValue, ListedTextsAreTexts) {
+  EXPECT_EQ(converted("1", R"({"type": ["string", "integer"], "enum": ["1", 2]})"), R"("1")");
+  EXPECT_EQ(converted("2", R"({"type": ["string", "integer"], "enum": ["1", 2]})"), "2");
+  EXPECT_EQ(converted("null", R"({"type": ["string", "null"], "enum": ["null"]})"), R"("null")");
+  EXPECT_EQ(converted("true", R"({"anyOf": [{"const": "true"}, {"type": "boolean"}]})"),
+            R"("true")");
+}
+
 TEST(ToolCallValue, References) {
   EXPECT_EQ(converted("2", R"({"$ref": "#/$defs/Unit"})"), "2");
   EXPECT_EQ(converted("2", R"({"$ref": "#/$defs/Ring"})"), R"("2")");
