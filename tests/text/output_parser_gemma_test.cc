@@ -117,6 +117,15 @@ TEST(GemmaOutput, BlanksAndBareWordsAreTolerated) {
   EXPECT_EQ(parse("<|tool_call>call:f{a:,b:007}<tool_call|>"), R"(call f{"a": null, "b": "007"};)");
 }
 
+TEST(GemmaOutput, JsonsQuotesAreTolerated) {
+  EXPECT_EQ(parse(R"(<|tool_call>call:f{"s":"hel, lo","e":[1, "a}\"\n"]}<tool_call|>)"),
+            R"(call f{"s": "hel, lo", "e": [1, "a}\"\n"]};)");
+  EXPECT_EQ(parse("<|tool_call>call:f{s:\"two\nlines\", \"t\" : \"\" }<tool_call|>"),
+            R"(call f{"s": "two\nlines", "t": ""};)");
+  EXPECT_EQ(parse(R"(<|tool_call>call:f{s:"a" or "b",t:"no end}<tool_call|>)"),
+            R"(call f{"s": "\"a\" or \"b\"", "t": "\"no end"};)");
+}
+
 TEST(GemmaOutput, SeveralCallsAndText) {
   EXPECT_EQ(parse("Let me look.\n\n<|tool_call>call:a{}<tool_call|><|tool_call>call:b{x:1}"
                   "<tool_call|>\nDone."),
