@@ -176,6 +176,13 @@ Result<JsonArray> listed_values(const JsonObject& schema, bool lenient) {
   return fitting;
 }
 
+const Json* other_parameters(const JsonObject& schema, bool strict) {
+  static const Json kAnything = true;
+  if (const Json* others = schema.if_contains("additionalProperties"))
+    return *others == Json(false) ? nullptr : others;
+  return strict || schema.contains("properties") ? nullptr : &kAnything;
+}
+
 Result<std::optional<int64_t>> count_keyword(const JsonObject& schema, std::string_view keyword) {
   constexpr int64_t kLargest = 1'000'000'000;
   const Json* value = schema.if_contains(keyword);

@@ -117,18 +117,16 @@ class ToolRules {
     if (properties && properties->is_object())
       for (const auto& [key, of_value] : properties->get_object())
         SLIP_TRY_STATUS(add(json_view(key), of_value, left.erase(Json(key)) > 0));
-    const Json* others = schema.if_contains("additionalProperties");
-    const bool has_others = others ? *others != Json(false) : !strict_ && !properties;
-    const Json& of_others = others && has_others ? *others : kAnything;
+    const Json* others = other_parameters(schema, strict_);
     for (const Json& name : required) {
       if (left.erase(name) == 0 || !name.is_string()) continue;
-      if (strict_ && !has_others)
+      if (strict_ && !others)
         return error("required: \"", text_of(name), "\" is not among the properties");
-      SLIP_TRY_STATUS(add(text_of(name), of_others, true));
+      SLIP_TRY_STATUS(add(text_of(name), others ? *others : kAnything, true));
     }
-    if (has_others) {
+    if (others) {
       SLIP_TRY(const ExprId name, json_.other_name(names, kNameCharacters, kMaxOtherName, {}));
-      SLIP_TRY(const ExprId value, parameter_value(of_others));
+      SLIP_TRY(const ExprId value, parameter_value(*others));
       parts.push_back(rules_.repeat(parameter(name, value), 0, kUnbounded));
     }
     return rules_.sequence(std::move(parts));
@@ -197,10 +195,13 @@ class ToolRules {
 
   Result<ExprId> text_of_form(const JsonObject& schema) {
     SLIP_TRY(StringForm form, read_string_form(schema, options_.lenient));
-    // A pattern is followed without any '<'. Where it is a hint, that would take too much away.
-    if (form.regex && (strict_ || !regex_may_contain(*form.regex, form.meaning, '<')))
+    // What is followed is narrower than what is meant: patterns without any '<', formats without
+    // their rare spellings. Hints must not take that away.
+    const bool is_pattern = form.meaning == RegexMeaning::part;
+    if (form.regex &&
+        (strict_ || (is_pattern && !regex_may_contain(*form.regex, form.meaning, '<'))))
       return regex_expression(rules_, *form.regex, form.meaning, Spelling::no_tags);
-    may_be_any_text_ = form.min == 0 && form.max == kUnbounded;
+    may_be_any_text_ |= form.min == 0 && form.max == kUnbounded;
     return texts_.of_length(form.min, form.max);
   }
 

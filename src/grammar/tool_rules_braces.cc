@@ -241,15 +241,14 @@ class BraceTool {
   Result<ExprId> members(const JsonObject& schema, int depth) {
     static const Json kAnything = true;
     const Json* properties = schema.if_contains("properties");
-    const Json* others = schema.if_contains("additionalProperties");
-    const bool has_others = others ? *others != Json(false) : !strict_ && !properties;
-    const Json& of_others = others && has_others ? *others : kAnything;
+    const Json* others = other_parameters(schema, strict_);
+    const Json& of_others = others ? *others : kAnything;
     std::map<std::string, const Json*> named;
     if (properties && properties->is_object())
       for (const auto& entry : properties->get_object()) named[entry.key()] = &entry.value();
     const std::set<std::string> required = required_names(schema);
     for (const std::string& name : required) {
-      if (!named.try_emplace(name, &of_others).second || !strict_ || has_others) continue;
+      if (!named.try_emplace(name, &of_others).second || !strict_ || others) continue;
       return error("required: \"", name, "\" is not among the properties");
     }
     std::vector<std::pair<std::string, const Json*>> sorted(named.begin(), named.end());
@@ -257,7 +256,7 @@ class BraceTool {
                      [](const auto& a, const auto& b) { return comes_before(a.first, b.first); });
     ExprId as_first = rules_.literal("");  // the rest, if nothing stands before it
     ExprId behind = as_first;              // and if something does
-    if (has_others) {
+    if (others) {
       std::vector<std::string> names = {""};
       for (const auto& [name, of_value] : sorted) names.push_back(name);
       SLIP_TRY(const ExprId key, json_.other_name(names, kNameCharacters, kMaxOtherName, {}));

@@ -337,7 +337,9 @@ TEST(ToolCalls, HintsTakeNoTextAway) {
   for (const char* schema :
        {R"({"type": "string", "minLength": 1})", R"({"type": "string", "maxLength": 1000})",
         R"({"type": "string", "pattern": "\\S"})", R"({"$ref": "#/nowhere"})",
-        R"({"type": "string", "not": {}})", R"({"enum": ["<tool_call>"]})",
+        R"({"type": "string", "not": {}})", R"({"type": "string", "format": "uri"})",
+        R"({"anyOf": [{"type": "string"}, {"type": "string", "maxLength": 3}]})",
+        R"({"enum": ["<tool_call>"]})",
         R"({"type": ["string", "array"], "items": {"type": "integer"}})"})
     EXPECT_TRUE(accepts(spec_of_parameters(cat(R"({"properties": {"p": )", schema, "}}")),
                         call_with({{"p", page}})))
