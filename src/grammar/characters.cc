@@ -12,6 +12,8 @@ namespace {
 // Characters that stand for themselves in a JSON string.
 const CharSet kUnescaped = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodePoint}};
 
+const CharSet kNoTags = complement({{'<', '<'}});
+
 // The sequences that go on from byte `at` on, as a tree: bytes that lead to the same rest are one
 // class, so that a reader has few ways to compare however large the set is.
 ExprId byte_tree(Rules& rules, const std::vector<ByteSequence>& sequences,
@@ -42,7 +44,7 @@ ExprId byte_tree(Rules& rules, const std::vector<ByteSequence>& sequences,
 std::string spell(uint32_t code_point, Spelling spelling) {
   std::string text;
   append_utf8(code_point, text);
-  if (spelling == Spelling::plain) return text;
+  if (spelling != Spelling::json_string) return text;
   std::string escaped;
   append_json_escaped(escaped, text);
   return escaped;
@@ -50,7 +52,9 @@ std::string spell(uint32_t code_point, Spelling spelling) {
 
 ExprId one_character(Rules& rules, const CharSet& set, Spelling spelling) {
   const bool escapes = spelling == Spelling::json_string;
-  const CharSet unescaped = escapes ? intersection(set, kUnescaped) : normalised(set);
+  const CharSet unescaped = escapes                         ? intersection(set, kUnescaped)
+                            : spelling == Spelling::no_tags ? intersection(set, kNoTags)
+                                                            : normalised(set);
   const std::vector<ByteSequence> sequences = utf8_sequences(unescaped);
   std::vector<size_t> all(sequences.size());
   std::iota(all.begin(), all.end(), size_t(0));

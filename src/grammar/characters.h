@@ -11,6 +11,7 @@ namespace slip {
 
 enum class Spelling {
   plain,
+  no_tags,      // plain, and no '<', with which tags begin
   json_string,  // quotes, backslashes and control characters escaped; the others never
 };
 

@@ -34,13 +34,15 @@ struct ConstraintSpec {
   Kind kind = Kind::json_object;
 
   Json schema = {};
-  // Of a schema or a tool: objects have no properties but the named ones unless the schema says so.
+  // Of a schema, or of tools where there is none: objects have no properties but the named ones
+  // unless the schema says so.
   bool strict = false;
   std::string text = {};
   std::vector<std::string> choices = {};
 
   // As clients send them: {"type": "function", "function": {...}}, or the inner object alone, with
-  // "parameters" or "input_schema". For a named tool pass that one alone and `required`.
+  // "parameters" or "input_schema". For a named tool pass that one alone and `required`. Beside
+  // another form calls of them may stand instead of it.
   JsonArray tools = {};
   ToolChoice tool_choice = ToolChoice::automatic;
   bool parallel_calls = true;

@@ -107,8 +107,17 @@ ExprId JsonRules::member(ExprId key, ExprId value) {
 }
 
 Result<ExprId> JsonRules::other_key(const std::vector<std::string>& keys) {
+  // Other keys are spelt without escapes, or a given one could hide behind its escapes.
+  const CharSet plain = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodePoint}};
+  SLIP_TRY(const ExprId key, other_name(keys, plain, kUnbounded, TextKind::json_string));
+  return quoted(key);
+}
+
+Result<ExprId> JsonRules::other_name(const std::vector<std::string>& keys,
+                                     const CharSet& characters, int64_t longest,
+                                     std::optional<TextKind> kind) {
   KeyTree root;
-  size_t characters = 0;
+  size_t in_tree = 0;
   for (const std::string& key : keys) {
     if (key.size() > kMaxKeyBytes)
       return error("the name of a property has ", key.size(), " bytes; beside further properties ",
@@ -118,33 +127,31 @@ Result<ExprId> JsonRules::other_key(const std::vector<std::string>& keys) {
       const CodePoint c = decode_valid_utf8(key.data() + i);
       const auto [next, is_new] = at->next.try_emplace(c.value);
       at = &next->second;
-      characters += is_new;
+      in_tree += is_new;
       i += c.length;
     }
     at->is_key = true;
   }
-  if (characters > kMaxKeyCharacters)
-    return error("the names of properties have ", characters, " characters; beside further ",
+  if (in_tree > kMaxKeyCharacters)
+    return error("the names of properties have ", in_tree, " characters; beside further ",
                  "properties there may be ", kMaxKeyCharacters,
                  "; shorten them or set additionalProperties to false");
-  // Other keys are spelt without escapes, or a given one could hide behind its escapes.
-  const CharSet plain = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodePoint}};
-  const ExprId rest = rules_.repeat(one_character(rules_, plain, Spelling::json_string), 0,
-                                    kUnbounded, TextKind::json_string);
+  const ExprId rest =
+      rules_.repeat(one_character(rules_, characters, Spelling::plain), 0, longest, kind);
   const auto expression = [&](const auto& self, const KeyTree& tree) -> ExprId {
     CharSet others = complement({});
     for (const auto& [character, next] : tree.next)
       others = intersection(others, complement({{character, character}}));
     std::vector<ExprId> ways = {rules_.sequence(
-        {one_character(rules_, intersection(others, plain), Spelling::json_string), rest})};
+        {one_character(rules_, intersection(others, characters), Spelling::plain), rest})};
     if (!tree.is_key) ways.push_back(rules_.literal(""));
     for (const auto& [character, next] : tree.next)
-      if (contains(plain, character))
+      if (contains(characters, character))
         ways.push_back(
             rules_.sequence({rules_.literal(spell(character, Spelling::plain)), self(self, next)}));
     return rules_.choice(std::move(ways));
   };
-  return quoted(expression(expression, root));
+  return expression(expression, root);
 }
 
 }  // namespace slip

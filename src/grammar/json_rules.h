@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "grammar/rules.h"
+#include "grammar/utf8_ranges.h"
 
 namespace slip {
 
@@ -45,6 +46,9 @@ class JsonRules {
   ExprId member(ExprId key, ExprId value);
   // A key, in quotes, that is none of these.
   Result<ExprId> other_key(const std::vector<std::string>& keys);
+  // The same without quotes, of these characters, which need no escapes. `kind`: theirs, if any.
+  Result<ExprId> other_name(const std::vector<std::string>& names, const CharSet& characters,
+                            int64_t longest, std::optional<TextKind> kind);
 
  private:
   ExprId json_text(int64_t min, int64_t max);

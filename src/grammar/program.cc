@@ -106,7 +106,7 @@ class Compiler {
                      .other = spelt,
                      .counter = int32_t(program_.tags.size() - 1)});
       }
-      case Expr::Kind::text_without: return lower_text_without(expr, next, counter);
+      case Expr::Kind::text_without: return lower_text_without(id, next, counter);
     }
     unreachable("Expr::Kind");
   }
@@ -138,16 +138,20 @@ class Compiler {
       return expr.min == 0 ? again : body;
     }
     if (counter >= 0) return call_outlined(id, next, counter);
-    const int32_t number = int32_t(program_.loops.size());
-    const int32_t max =
-        expr.max == kUnbounded ? std::numeric_limits<int32_t>::max() : int32_t(expr.max);
-    program_.loops.push_back({int32_t(expr.min), max});
+    const int32_t number = add_loop(expr);
     const int32_t loop =
         emit({.op = Op::loop, .text_kinds = kinds, .next = -1, .other = next, .counter = number});
     const int32_t count = emit({.op = Op::loop_next, .next = loop, .counter = number});
     const int32_t body = lower(part, count, number);
     program_.code[size_t(loop)].next = body;
     return loop;
+  }
+
+  int32_t add_loop(const Expr& expr) {
+    const int32_t max =
+        expr.max == kUnbounded ? std::numeric_limits<int32_t>::max() : int32_t(expr.max);
+    program_.loops.push_back({int32_t(expr.min), max});
+    return int32_t(program_.loops.size() - 1);
   }
 
   // A rule keeps one count at a time; a loop within a loop counts in a rule of its own.
@@ -163,14 +167,24 @@ class Compiler {
 
   // One fork per beginning of a tag that the text may end with: each may be followed by `next`, by
   // the byte that comes closer to a tag, unless that would complete it, or by something else.
-  int32_t lower_text_without(const Expr& expr, int32_t next, int32_t counter) {
+  int32_t lower_text_without(ExprId id, int32_t next, int32_t counter) {
+    const Expr& expr = rules_[id];
+    const bool counted = expr.min > 0 || expr.max != kUnbounded;
+    if (counted && counter >= 0) return call_outlined(id, next, counter);
+    if (counted) counter = add_loop(expr);
     std::map<std::string, int32_t> states;
     for (const std::string& tag : expr.tags)
       for (size_t length = 0; length < tag.size(); ++length)
         states.try_emplace(tag.substr(0, length), -1);
-    for (auto& [prefix, state] : states) state = emit({.op = Op::fork, .counter = counter});
+    for (auto& [prefix, state] : states)
+      state = emit({.op = counted ? Op::loop : Op::fork, .counter = counter});
+    // All states share the count of characters.
+    std::map<std::string, int32_t> entries = states;
+    if (counted)
+      for (auto& [prefix, entry] : entries)
+        entry = emit({.op = Op::loop_next, .next = entry, .counter = counter});
 
-    const int32_t root = states.at("");
+    const int32_t root = entries.at("");
     ByteSet others;  // lead back to the root
     for (int byte = 0; byte < (expr.any_bytes ? 256 : 128); ++byte)
       if (byte != '<') others.add(uint8_t(byte));
@@ -190,9 +204,10 @@ class Compiler {
         leave_out(byte);
         if (seen.contains(uint8_t(byte)) || tag.size() == prefix.size() + 1) continue;
         seen.add(uint8_t(byte));
-        ways.push_back(emit_literal(std::string_view(&byte, 1), states.at(prefix + byte), counter));
+        ways.push_back(
+            emit_literal(std::string_view(&byte, 1), entries.at(prefix + byte), counter));
       }
-      if (!seen.contains('<')) ways.push_back(emit_literal("<", states.at("<"), counter));
+      if (!seen.contains('<')) ways.push_back(emit_literal("<", entries.at("<"), counter));
       ways.push_back(emit_bytes(elsewhere, root, counter));
       if (!expr.any_bytes)
         for (const ByteSequence& bytes : utf8_sequences({{0x80, 0x10FFFF}}))
@@ -205,8 +220,9 @@ class Compiler {
       fork.other = next;
       fork.free_text = expr.free;
     }
-    program_.code[size_t(root)].text_kinds = uint8_t(1 << int(TextKind::no_tag));
-    return root;
+    const int32_t start = states.at("");
+    program_.code[size_t(start)].text_kinds = uint8_t(1 << int(TextKind::no_tag));
+    return start;
   }
 
   int32_t lower_sequence(const ByteSequence& bytes, int32_t next, int32_t counter) {

@@ -111,9 +111,11 @@ class Emitter {
   }
 
  private:
-  ExprId emit_characters(const CharSet& set) {
-    if (set.size() == 1 && set[0].first == set[0].last)
-      return rules_.literal(spell(set[0].first, spelling_));
+  Result<ExprId> emit_characters(const CharSet& set) {
+    const bool is_single = set.size() == 1 && set[0].first == set[0].last;
+    if (is_single && set[0].first == '<' && spelling_ == Spelling::no_tags)
+      return error("a '<' cannot be written here, it could begin a tag");
+    if (is_single) return rules_.literal(spell(set[0].first, spelling_));
     return one_character(rules_, set, spelling_);
   }
 
@@ -163,6 +165,20 @@ LengthRange regex_lengths(const RegexNode& regex, RegexMeaning meaning) {
     if (!anchored.at_begin || !anchored.at_end) all.max = kUnbounded;
   }
   return all;
+}
+
+bool regex_may_contain(const RegexNode& regex, RegexMeaning meaning, uint32_t character) {
+  if (regex.kind == Kind::characters) return contains(normalised(regex.characters), character);
+  const auto may = [&](const RegexNode& node) {
+    return regex_may_contain(node, RegexMeaning::whole, character);
+  };
+  if (meaning == RegexMeaning::whole)
+    return std::any_of(regex.parts.begin(), regex.parts.end(), may);
+  const std::vector<RegexNode> ways = alternatives(regex);
+  return std::any_of(ways.begin(), ways.end(), [&](const RegexNode& way) {
+    const Anchored anchored = split_anchors(way);
+    return !anchored.at_begin || !anchored.at_end || may(anchored.middle);
+  });
 }
 
 Result<ExprId> regex_expression(Rules& rules, const RegexNode& regex, RegexMeaning meaning,

@@ -36,6 +36,9 @@ struct LengthRange {
 // How many characters fitting texts have.
 LengthRange regex_lengths(const RegexNode& regex, RegexMeaning meaning);
 
+// Whether a fitting text may contain the character.
+bool regex_may_contain(const RegexNode& regex, RegexMeaning meaning, uint32_t character);
+
 // Refuses anchors anywhere but at the ends of the pattern's alternatives.
 Result<ExprId> regex_expression(Rules& rules, const RegexNode& regex, RegexMeaning meaning,
                                 Spelling spelling);

@@ -10,7 +10,7 @@ bool is_nullable(const Expr& expr, const std::vector<bool>& exprs, const std::ve
   switch (expr.kind) {
     case Expr::Kind::bytes:
     case Expr::Kind::tag: return false;
-    case Expr::Kind::text_without: return true;
+    case Expr::Kind::text_without: return expr.min == 0;
     case Expr::Kind::literal: return expr.text.empty();
     case Expr::Kind::sequence: return std::all_of(expr.parts.begin(), expr.parts.end(), part);
     case Expr::Kind::choice: return std::any_of(expr.parts.begin(), expr.parts.end(), part);

@@ -53,10 +53,10 @@ class Rules {
   ExprId tag(std::string_view text) {
     return add({.kind = Expr::Kind::tag, .text = std::string(text)});
   }
-  // Text that contains none of the tags, which begin with '<' and have no other '<': whole
+  // Text that contains none of the tags, which begin with '<' and have no other '<': so many whole
   // characters; any bytes; or whatever a model writes unconstrained.
-  ExprId text_without(std::vector<std::string> tags) {
-    return add({.kind = Expr::Kind::text_without, .tags = std::move(tags)});
+  ExprId text_without(std::vector<std::string> tags, int64_t min = 0, int64_t max = kUnbounded) {
+    return add({.kind = Expr::Kind::text_without, .tags = std::move(tags), .min = min, .max = max});
   }
   ExprId bytes_without(std::vector<std::string> tags) {
     return add({.kind = Expr::Kind::text_without, .tags = std::move(tags), .any_bytes = true});

@@ -11,8 +11,6 @@ namespace {
 constexpr int kMaxSchemaDepth = 100;
 constexpr size_t kMaxSchemas = 5000;
 constexpr size_t kMaxAlternatives = 200;
-constexpr size_t kMaxEnumBytes = 100'000;
-constexpr size_t kMaxExpressions = 2 * kMaxInstructions;  // over all schemas of one constraint
 
 // Whether a value has more levels; looks no deeper than that.
 bool is_deeper_than(const Json& value, int levels) {
@@ -45,14 +43,13 @@ JsonObject without(const JsonObject& schema, std::string_view keyword) {
 }  // namespace
 
 Result<ExprId> SchemaCompiler::value_of(const Json& schema, const std::string& path) {
-  if (schema.is_bool() && schema.get_bool()) return json_.value();
-  if (schema.is_object() && only_annotations_beside(schema.get_object(), "")) return json_.value();
+  if (schema.is_bool() && schema.get_bool()) return any_value();
+  if (schema.is_object() && only_annotations_beside(schema.get_object(), "")) return any_value();
   if (const auto known = rule_of_.find(&schema); known != rule_of_.end())
     return rules_.call(known->second);
   if (rule_of_.size() >= kMaxSchemas)
     return error("the schema has more than ", kMaxSchemas, " parts");
-  if (rules_.expr_count() > kMaxExpressions)
-    return error("the schema needs more than ", kMaxExpressions, " expressions; make it smaller");
+  SLIP_TRY_STATUS(check_expressions(rules_));
   if (depth_ >= kMaxSchemaDepth)
     return at_path(error("schemas nest deeper than ", kMaxSchemaDepth, " levels"), path);
   const RuleId rule = rules_.add_rule("the schema at #" + path);
@@ -64,8 +61,13 @@ Result<ExprId> SchemaCompiler::value_of(const Json& schema, const std::string& p
   return rules_.call(rule);
 }
 
+Result<ExprId> SchemaCompiler::any_value() {
+  if (write_) return (*write_)(JsonObject());
+  return json_.value();
+}
+
 Result<ExprId> SchemaCompiler::compile(const Json& schema, const std::string& path) {
-  if (schema.is_bool()) return schema.get_bool() ? json_.value() : rules_.choice({});
+  if (schema.is_bool()) return rules_.choice({});
   if (!schema.is_object())
     return at_path(error("expected a schema, found ", describe_json_kind(schema)), path);
   return compile_object_schema(schema.get_object(), path);
@@ -79,10 +81,10 @@ Result<ExprId> SchemaCompiler::compile_object_schema(const JsonObject& schema,
   if (schema.contains("anyOf")) return compile_any_of(schema, "anyOf", path);
   // That no second alternative fits is left to the alternatives.
   if (schema.contains("oneOf")) return compile_any_of(schema, "oneOf", path);
+  if (write_) return (*write_)(schema);
   Result<TypeSet> types = schema_types(schema);
   if (!types.ok()) return at_path(std::move(types).failure(), path);
-  if (schema.contains("enum") || schema.contains("const"))
-    return compile_enum(schema, types.value(), path);
+  if (schema.contains("enum") || schema.contains("const")) return compile_enum(schema, path);
   return compile_types(schema, types.value(), path);
 }
 
@@ -153,7 +155,7 @@ Result<ExprId> SchemaCompiler::compile_all_of(const JsonObject& schema, const st
     merged = std::move(both).value();
     SLIP_TRY_STATUS(json_.count_copied(compact_json(merged).size()));
   }
-  if (merged.empty()) return json_.value();
+  if (merged.empty()) return any_value();
   SLIP_TRY(const Json* made, keep(std::move(merged)));
   return value_of(*made, path);
 }
@@ -180,33 +182,12 @@ Result<ExprId> SchemaCompiler::compile_any_of(const JsonObject& schema, const st
   return rules_.choice(std::move(ways));
 }
 
-Result<ExprId> SchemaCompiler::compile_enum(const JsonObject& schema, const TypeSet& types,
-                                            const std::string& path) {
-  JsonArray values;
-  if (const Json* listed = schema.if_contains("enum")) {
-    if (!listed->is_array()) return at_path(error("enum: expected an array"), path);
-    values = listed->get_array();
-  }
-  if (const Json* constant = schema.if_contains("const")) values = {*constant};
-  for (const auto& [name, value] : schema) {
-    const std::string_view keyword(name.data(), name.size());
-    const bool fine = keyword == "enum" || keyword == "const" || keyword == "type" ||
-                      keyword == "nullable" || keyword_use(keyword) != KeywordUse::followed;
-    if (!fine && !options_.lenient)
-      return at_path(error(keyword, " beside enum or const is not supported"), path);
-  }
+Result<ExprId> SchemaCompiler::compile_enum(const JsonObject& schema, const std::string& path) {
+  Result<JsonArray> values = listed_values(schema, options_.lenient);
+  if (!values.ok()) return at_path(std::move(values).failure(), path);
   std::vector<std::string> texts;
-  size_t bytes = 0;
-  const bool typed = schema.contains("type");
-  for (const Json& value : values) {
-    if (typed && !types.contains(value)) continue;
-    texts.push_back(compact_json(value));
-    bytes += texts.back().size();
-  }
-  if (bytes > kMaxEnumBytes)
-    return at_path(error("enum: more than ", kMaxEnumBytes, " bytes of values"), path);
-  if (texts.empty()) return rules_.choice({});
-  return rules_.literals(std::move(texts));
+  for (const Json& value : values.value()) texts.push_back(compact_json(value));
+  return texts.empty() ? rules_.choice({}) : rules_.literals(std::move(texts));
 }
 
 Result<ExprId> SchemaCompiler::compile_types(const JsonObject& schema, const TypeSet& types,
@@ -227,11 +208,25 @@ Result<ExprId> SchemaCompiler::compile_types(const JsonObject& schema, const Typ
   return rules_.choice(std::move(ways));
 }
 
+Status check_depth(const Json& schema) {
+  if (!is_deeper_than(schema, 2 * kMaxSchemaDepth)) return {};
+  return error("the schema nests deeper than ", 2 * kMaxSchemaDepth, " levels of JSON");
+}
+
+Status check_expressions(const Rules& rules) {
+  constexpr size_t kMost = 2 * kMaxInstructions;  // over all schemas of one constraint
+  if (rules.expr_count() <= kMost) return {};
+  return error("the schema needs more than ", kMost, " expressions; make it smaller");
+}
+
 Result<ExprId> add_schema(JsonRules& json, const Json& schema, const Json& root,
                           const SchemaOptions& options) {
-  if (is_deeper_than(schema, 2 * kMaxSchemaDepth) || is_deeper_than(root, 2 * kMaxSchemaDepth))
-    return error("the schema nests deeper than ", 2 * kMaxSchemaDepth, " levels of JSON");
   return SchemaCompiler(json, root, options).value_of(schema, "");
+}
+
+Result<ExprId> add_schema(JsonRules& json, const Json& schema, const Json& root,
+                          const SchemaOptions& options, SchemaWriter write) {
+  return SchemaCompiler(json, root, options, &write).value_of(schema, "");
 }
 
 }  // namespace slip

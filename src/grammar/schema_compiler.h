@@ -14,13 +14,15 @@ namespace slip {
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(JsonRules& json, const Json& root, const SchemaOptions& options)
-      : json_(json), rules_(json.rules()), root_(root), options_(options) {}
+  SchemaCompiler(JsonRules& json, const Json& root, const SchemaOptions& options,
+                 const SchemaWriter* write = nullptr)
+      : json_(json), rules_(json.rules()), root_(root), options_(options), write_(write) {}
 
   // A call of the rule that describes the schema's values; each schema gets one rule.
   Result<ExprId> value_of(const Json& schema, const std::string& path);
 
  private:
+  Result<ExprId> any_value();
   Result<ExprId> compile(const Json& schema, const std::string& path);
   Result<ExprId> compile_object_schema(const JsonObject& schema, const std::string& path);
   Status check_keywords(const JsonObject& schema, const std::string& path) const;
@@ -35,8 +37,7 @@ class SchemaCompiler {
   // that references back to what is being made come to an end.
   Result<const Json*> keep(Json schema);
 
-  Result<ExprId> compile_enum(const JsonObject& schema, const TypeSet& types,
-                              const std::string& path);
+  Result<ExprId> compile_enum(const JsonObject& schema, const std::string& path);
   Result<ExprId> compile_types(const JsonObject& schema, const TypeSet& types,
                                const std::string& path);
 
@@ -61,6 +62,7 @@ class SchemaCompiler {
   Rules& rules_;
   const Json& root_;
   SchemaOptions options_;
+  const SchemaWriter* write_;  // null: values are JSON
   std::unordered_map<const Json*, RuleId> rule_of_;
   std::unordered_map<std::string, Json> made_;  // by their text
   int depth_ = 0;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "grammar/characters.h"
+
 namespace slip {
 namespace {
 
@@ -145,6 +147,40 @@ Result<TypeSet> schema_types(const JsonObject& schema) {
   const Json* nullable = schema.if_contains("nullable");
   if (nullable && nullable->is_bool() && nullable->get_bool()) types.null = true;
   return types;
+}
+
+Result<JsonArray> listed_values(const JsonObject& schema, bool lenient) {
+  constexpr size_t kMaxBytes = 100'000;
+  JsonArray values;
+  if (const Json* listed = schema.if_contains("enum")) {
+    if (!listed->is_array()) return error("enum: expected an array");
+    values = listed->get_array();
+  }
+  if (const Json* constant = schema.if_contains("const")) values = {*constant};
+  for (const auto& [name, value] : schema) {
+    const std::string_view keyword(name.data(), name.size());
+    const bool fine = keyword == "enum" || keyword == "const" || keyword == "type" ||
+                      keyword == "nullable" || keyword_use(keyword) != KeywordUse::followed;
+    if (!fine && !lenient) return error(keyword, " beside enum or const is not supported");
+  }
+  SLIP_TRY(const TypeSet types, schema_types(schema));
+  const bool typed = schema.contains("type");
+  JsonArray fitting;
+  size_t bytes = 0;
+  for (const Json& value : values) {
+    if (typed && !types.contains(value)) continue;
+    fitting.push_back(value);
+    bytes += compact_json(value).size();
+  }
+  if (bytes > kMaxBytes) return error("enum: more than ", kMaxBytes, " bytes of values");
+  return fitting;
+}
+
+const Json* other_parameters(const JsonObject& schema, bool strict) {
+  static const Json kAnything = true;
+  if (const Json* others = schema.if_contains("additionalProperties"))
+    return *others == Json(false) ? nullptr : others;
+  return strict || schema.contains("properties") ? nullptr : &kAnything;
 }
 
 Result<std::optional<int64_t>> count_keyword(const JsonObject& schema, std::string_view keyword) {

@@ -40,6 +40,14 @@ struct TypeSet {
 // where there are none, all.
 Result<TypeSet> schema_types(const JsonObject& schema);
 
+// The values of "enum" or "const" that have the schema's type. Unless `lenient`, fails where other
+// keywords would have to hold of them.
+Result<JsonArray> listed_values(const JsonObject& schema, bool lenient);
+
+// What the parameters of a tool that are not named have to fit; null: there are none. Unless
+// `strict`, a schema that names none at all leaves them open.
+const Json* other_parameters(const JsonObject& schema, bool strict);
+
 // A count such as minLength. Missing: nullopt.
 Result<std::optional<int64_t>> count_keyword(const JsonObject& schema, std::string_view keyword);
 

@@ -70,43 +70,49 @@ Result<ExprId> SchemaCompiler::compile_number(const JsonObject& schema, bool int
   return at_path(std::move(range).failure(), path);
 }
 
-Result<ExprId> SchemaCompiler::compile_string(const JsonObject& schema, const std::string& path) {
-  Result<std::optional<int64_t>> min = count_keyword(schema, "minLength");
-  if (!min.ok()) return at_path(std::move(min).failure(), path);
-  Result<std::optional<int64_t>> max = count_keyword(schema, "maxLength");
-  if (!max.ok()) return at_path(std::move(max).failure(), path);
-  const int64_t shortest = min.value().value_or(0);
-  const int64_t longest = max.value().value_or(kUnbounded);
-  if (longest != kUnbounded && shortest > longest)
-    return at_path(error("minLength is larger than maxLength"), path);
+Result<StringForm> read_string_form(const JsonObject& schema, bool lenient) {
+  StringForm form;
+  SLIP_TRY(const std::optional<int64_t> min, count_keyword(schema, "minLength"));
+  SLIP_TRY(const std::optional<int64_t> max, count_keyword(schema, "maxLength"));
+  form.min = min.value_or(0);
+  form.max = max.value_or(kUnbounded);
+  if (form.max != kUnbounded && form.min > form.max)
+    return error("minLength is larger than maxLength");
 
   std::string pattern;
-  RegexMeaning meaning = RegexMeaning::part;
+  form.meaning = RegexMeaning::part;
   if (const Json* given = schema.if_contains("pattern")) {
-    if (!given->is_string()) return at_path(error("pattern: expected a string"), path);
+    if (!given->is_string()) return error("pattern: expected a string");
     pattern = text_of(*given);
   } else if (const Json* format = schema.if_contains("format"); format && format->is_string()) {
     pattern = format_pattern(text_of(*format)).value_or("");
-    meaning = RegexMeaning::whole;
+    form.meaning = RegexMeaning::whole;
   }
-  if (pattern.empty()) return json_.string(shortest, longest);
+  if (pattern.empty()) return form;
 
-  const auto with_pattern = [&]() -> Result<ExprId> {
-    SLIP_TRY(const RegexNode regex, parse_regex(pattern));
-    const LengthRange lengths = regex_lengths(regex, meaning);
-    const bool fits =
-        lengths.min >= shortest &&
-        (longest == kUnbounded || (lengths.max != kUnbounded && lengths.max <= longest));
-    if (!fits && !options_.lenient)
-      return error("minLength or maxLength beside a pattern or format that does not imply it");
-    SLIP_TRY(const ExprId inner, regex_expression(rules_, regex, meaning, Spelling::json_string));
-    return json_.quoted(inner);
-  };
-  Result<ExprId> text = with_pattern();
-  if (text.ok()) return text;
-  if (options_.lenient) return json_.string(shortest, longest);
-  return at_path(std::move(text).failure().in(schema.contains("pattern") ? "pattern" : "format"),
-                 path);
+  Result<RegexNode> regex = parse_regex(pattern);
+  if (!regex.ok() && lenient) return form;
+  if (!regex.ok())
+    return std::move(regex).failure().in(schema.contains("pattern") ? "pattern" : "format");
+  form.regex = std::move(regex).value();
+  const LengthRange lengths = regex_lengths(*form.regex, form.meaning);
+  const bool fits =
+      lengths.min >= form.min &&
+      (form.max == kUnbounded || (lengths.max != kUnbounded && lengths.max <= form.max));
+  if (!fits && !lenient)
+    return error("minLength or maxLength beside a pattern or format that does not imply it");
+  return form;
+}
+
+Result<ExprId> SchemaCompiler::compile_string(const JsonObject& schema, const std::string& path) {
+  Result<StringForm> form = read_string_form(schema, options_.lenient);
+  if (!form.ok()) return at_path(std::move(form).failure(), path);
+  const auto& [min, max, regex, meaning] = form.value();
+  if (!regex) return json_.string(min, max);
+  Result<ExprId> inner = regex_expression(rules_, *regex, meaning, Spelling::json_string);
+  if (inner.ok()) return json_.quoted(inner.value());
+  if (options_.lenient) return json_.string(min, max);
+  return at_path(std::move(inner).failure().in("pattern"), path);
 }
 
 }  // namespace slip

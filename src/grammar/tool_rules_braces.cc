@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/json.h"
 #include "grammar/characters.h"
@@ -12,6 +13,10 @@ namespace slip {
 namespace {
 
 constexpr int kMaxToolDepth = 32;
+
+// Of members that a schema allows but does not name.
+const CharSet kNameCharacters = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+constexpr int64_t kMaxOtherName = 64;
 
 // Keys and names are bare, so what ends them must not be in them.
 bool can_stand_bare(std::string_view name) {
@@ -116,29 +121,40 @@ class BraceTool {
     const Json* name = member_of(declaration_, "name");
     if (!name || !name->is_string() || !can_stand_bare(text_of(*name)))
       return error("a tool's name: expected one line of text without ':', ',', '<' and braces");
-    Result<ExprId> body = parameters_ && member_of(parameters_, "properties")
-                              ? members(*parameters_, 0)
-                              : Result<ExprId>(rules_.literal(""));
+    Result<ExprId> body = all_parameters();
     if (!body.ok()) return std::move(body).failure().in("tool " + std::string(text_of(*name)));
     return any_.enclosed(cat(text_of(*name), "{"), body.value(), "}");
   }
 
  private:
+  Result<ExprId> all_parameters() {
+    if (!parameters_ || parameters_->is_null()) return rules_.literal("");
+    SLIP_TRY_STATUS(check_depth(*parameters_));
+    return add_schema(json_, *parameters_, *parameters_,
+                      {.closed_objects = strict_, .lenient = !strict_},
+                      [&](const JsonObject& schema) -> Result<ExprId> {
+                        SLIP_TRY_STATUS(refuse_if_strict(schema));
+                        return members(schema, 0);
+                      });
+  }
+
   Result<ExprId> value(const Json& schema, int depth) {
     if (!schema.is_object() || depth > kMaxToolDepth) return any_.value();
     const JsonObject& object = schema.get_object();
+    SLIP_TRY_STATUS(refuse_if_strict(object));
     if (const Json* reference = member_of(&schema, "$ref"); reference && reference->is_string())
       return referred(text_of(*reference), depth);
-    if (const Json* constant = member_of(&schema, "const")) return any_.literal(*constant);
-    if (const Json* values = member_of(&schema, "enum"); values && values->is_array()) {
+    if (object.contains("enum") || object.contains("const")) {
+      Result<JsonArray> values = listed_values(object, !strict_);
+      if (!values.ok() && strict_) return std::move(values).failure();
+      if (!values.ok()) return any_.value();
       std::vector<ExprId> parts;
-      for (const Json& one : values->get_array()) parts.push_back(any_.literal(one));
+      for (const Json& one : values.value()) parts.push_back(any_.literal(one));
       return rules_.choice(std::move(parts));
     }
     for (const char* keyword : {"anyOf", "oneOf"})
       if (const Json* list = member_of(&schema, keyword); list && list->is_array())
         return one_of(list->get_array(), depth);
-    SLIP_TRY_STATUS(refuse_if_strict(object));
     Result<TypeSet> types = schema_types(object);
     if (!types.ok() && strict_) return std::move(types).failure();
     if (!types.ok()) return any_.value();
@@ -216,19 +232,39 @@ class BraceTool {
   Result<ExprId> map_of(const Json& schema, int depth) {
     const Json* properties = member_of(&schema, "properties");
     if (!properties || !properties->is_object()) return any_.map();
-    SLIP_TRY(const ExprId body, members(schema, depth + 1));
+    SLIP_TRY(const ExprId body, members(schema.get_object(), depth + 1));
     return any_.enclosed("{", body, "}");
   }
 
   // Members by key, each that is not required left out or not, with commas between those there are.
-  Result<ExprId> members(const Json& schema, int depth) {
-    std::vector<std::pair<std::string, const Json*>> sorted;
-    for (const auto& entry : member_of(&schema, "properties")->as_object())
-      sorted.emplace_back(entry.key(), &entry.value());
+  // Those that the schema allows but does not name come last.
+  Result<ExprId> members(const JsonObject& schema, int depth) {
+    static const Json kAnything = true;
+    const Json* properties = schema.if_contains("properties");
+    const Json* others = other_parameters(schema, strict_);
+    const Json& of_others = others ? *others : kAnything;
+    std::map<std::string, const Json*> named;
+    if (properties && properties->is_object())
+      for (const auto& entry : properties->get_object()) named[entry.key()] = &entry.value();
+    const std::set<std::string> required = required_names(schema);
+    for (const std::string& name : required) {
+      if (!named.try_emplace(name, &of_others).second || !strict_ || others) continue;
+      return error("required: \"", name, "\" is not among the properties");
+    }
+    std::vector<std::pair<std::string, const Json*>> sorted(named.begin(), named.end());
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto& a, const auto& b) { return comes_before(a.first, b.first); });
     ExprId as_first = rules_.literal("");  // the rest, if nothing stands before it
     ExprId behind = as_first;              // and if something does
+    if (others) {
+      std::vector<std::string> names = {""};
+      for (const auto& [name, of_value] : sorted) names.push_back(name);
+      SLIP_TRY(const ExprId key, json_.other_name(names, kNameCharacters, kMaxOtherName, {}));
+      SLIP_TRY(const ExprId content, value(of_others, depth + 1));
+      const ExprId other = rules_.sequence({key, rules_.literal(":"), content});
+      as_first = any_.repeated(other, 0, kUnbounded);
+      behind = rules_.repeat(rules_.sequence({rules_.literal(","), other}), 0, kUnbounded);
+    }
     for (auto member = sorted.rbegin(); member != sorted.rend(); ++member) {
       if (!can_stand_bare(member->first))
         return error("a parameter's name: expected one line of text without ':', ',', '<' and ",
@@ -237,9 +273,9 @@ class BraceTool {
       const ExprId written = rules_.sequence({rules_.literal(member->first + ":"), content});
       const ExprId first = rules_.sequence({written, behind});
       const ExprId further = rules_.sequence({rules_.literal(","), written, behind});
-      const bool required = is_required(schema, member->first);
-      as_first = as_rule(required ? first : rules_.choice({first, as_first}));
-      behind = as_rule(required ? further : rules_.choice({further, behind}));
+      const bool must = required.contains(member->first);
+      as_first = as_rule(must ? first : rules_.choice({first, as_first}));
+      behind = as_rule(must ? further : rules_.choice({further, behind}));
     }
     return as_first;
   }
@@ -251,11 +287,13 @@ class BraceTool {
     return rules_.call(rule);
   }
 
-  static bool is_required(const Json& schema, const std::string& name) {
-    const Json* required = member_of(&schema, "required");
-    return required && required->is_array() &&
-           std::find(required->get_array().begin(), required->get_array().end(), Json(name)) !=
-               required->get_array().end();
+  static std::set<std::string> required_names(const JsonObject& schema) {
+    std::set<std::string> names;
+    const Json* required = schema.if_contains("required");
+    if (required && required->is_array())
+      for (const Json& name : required->get_array())
+        if (name.is_string()) names.emplace(text_of(name));
+    return names;
   }
 
   Status refuse_if_strict(const JsonObject& schema) const {
@@ -265,6 +303,12 @@ class BraceTool {
       if (schema.contains(keyword))
         return error("\"", keyword, "\" cannot be enforced in this model's form of tool calls; ",
                      "leave it out or make the tool not strict");
+    for (const char* alone : {"$ref", "anyOf", "oneOf"})
+      for (const auto& entry : schema)
+        if (schema.contains(alone) && entry.key() != alone &&
+            keyword_use(json_view(entry.key())) == KeywordUse::followed)
+          return error("\"", std::string(entry.key()), "\" beside \"", alone,
+                       "\" cannot be enforced in this model's form of tool calls");
     for (const auto& entry : schema)
       if (keyword_use({entry.key().data(), entry.key().size()}) == KeywordUse::unsupported)
         return error("\"", std::string(entry.key()), "\" is not supported");

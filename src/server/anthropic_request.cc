@@ -185,6 +185,7 @@ void read_anthropic_tools(ApiContext& context, RequestFields& fields, ChatReques
     if (const std::string_view text = text_member(*object, "description"); !text.empty())
       function["description"] = text;
     function["parameters"] = *schema;
+    if (is_true(object->if_contains("strict"))) function["strict"] = true;
     request.tools.push_back(JsonObject{{"type", "function"}, {"function", std::move(function)}});
   }
 }

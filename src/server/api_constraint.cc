@@ -1,5 +1,6 @@
 #include "server/api_constraint.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/chat_messages.h"
@@ -27,16 +28,18 @@ ConstraintSpec spec_of(const AnswerForm& form) {
   return spec;
 }
 
-ConstraintSpec spec_of_tools(const ChatRequest& request) {
-  ConstraintSpec spec;
-  spec.kind = ConstraintSpec::Kind::tool_calls;
-  const bool required = request.tool_use.kind != ToolUse::Kind::automatic;
-  spec.tool_choice = required ? ToolChoice::required : ToolChoice::automatic;
+void add_tools(ConstraintSpec& spec, const ChatRequest& request) {
+  spec.tool_choice =
+      must_call_tools(request.tool_use) ? ToolChoice::required : ToolChoice::automatic;
   spec.parallel_calls = request.parallel_tool_calls;
   for (const Json& tool : request.tools)
     if (request.tool_use.name.empty() || tool_name(tool) == request.tool_use.name)
       spec.tools.push_back(tool);
-  return spec;
+}
+
+// Tools come in their wrapping here.
+bool is_strict(const Json& tool) {
+  return is_true(member_of(member_of(&tool, "function"), "strict"));
 }
 
 }  // namespace
@@ -59,21 +62,27 @@ Made ConstraintMaker::for_text(const AnswerOptions& options) const {
 }
 
 Made ConstraintMaker::for_form(const ChatRequest& request, Thoughts thoughts) const {
-  const bool must_call = request.tool_use.kind == ToolUse::Kind::required ||
-                         request.tool_use.kind == ToolUse::Kind::named;
-  const bool has_form = request.options.form.kind != AnswerForm::Kind::text;
-  if (has_form && !must_call) {
-    ConstraintSpec spec = spec_of(request.options.form);
-    spec.thoughts = thoughts;
-    return make(spec, request.options, request.options.form.param);
-  }
-  if (request.tools.empty()) return nullptr;
-  ConstraintSpec spec = spec_of_tools(request);
+  const AnswerForm& form = request.options.form;
+  const bool must_call = must_call_tools(request.tool_use);
+  const bool has_form = form.kind != AnswerForm::Kind::text && !must_call;
+  ConstraintSpec spec;
+  spec.kind = ConstraintSpec::Kind::tool_calls;
+  if (has_form) spec = spec_of(form);
   spec.thoughts = thoughts;
-  Made made = make(spec, request.options, "tools");
-  // A tool with a schema that cannot be enforced can still be called.
-  if (!must_call && std::holds_alternative<ApiError>(made)) return nullptr;
-  return made;
+  const auto form_alone = [&]() -> Made {
+    if (!has_form) return nullptr;
+    return make(spec, request.options, form.param);
+  };
+  if (request.tools.empty()) return form_alone();
+  ConstraintSpec with_tools = spec;
+  add_tools(with_tools, request);
+  Made made = make(with_tools, request.options, "tools");
+  if (std::holds_alternative<std::unique_ptr<Constraint>>(made)) return made;
+  // A tool with a schema that cannot be enforced can still be called, unless that was promised.
+  Made without_tools = form_alone();
+  const bool must_hold = must_call || std::ranges::any_of(request.tools, is_strict);
+  const bool form_fits = std::holds_alternative<std::unique_ptr<Constraint>>(without_tools);
+  return must_hold && form_fits ? std::move(made) : std::move(without_tools);
 }
 
 Made ConstraintMaker::for_chat(const ChatRequest& request, Thoughts thoughts) const {
@@ -81,8 +90,8 @@ Made ConstraintMaker::for_chat(const ChatRequest& request, Thoughts thoughts) co
   if (std::holds_alternative<ApiError>(made) || thoughts == Thoughts::none ||
       request.thinking_budget < 0)
     return made;
-  return std::make_unique<ThinkingBudget>(*model_.tokenizer, thoughts, request.thinking_budget,
-                                          std::move(std::get<0>(made)));
+  const ThinkingLimit limit = {thoughts, request.thinking_budget, !request.tools.empty()};
+  return std::make_unique<ThinkingBudget>(*model_.tokenizer, limit, std::move(std::get<0>(made)));
 }
 
 }  // namespace slip

@@ -14,11 +14,13 @@ std::string anthropic_type(const ApiError& error) {
 
 std::string anthropic_message(const ApiError& error) {
   // Claude Code compacts a conversation when it reads these words.
+  constexpr std::string_view kTooLong = "prompt is too long: ";
   const Json* tokens = error.details.if_contains("n_prompt_tokens");
   const Json* context = error.details.if_contains("n_ctx");
   if (tokens && context)
-    return cat("prompt is too long: ", tokens->to_number<int64_t>(), " tokens > ",
-               context->to_number<int64_t>(), " maximum");
+    return cat(kTooLong, tokens->to_number<int64_t>(), " tokens > ", context->to_number<int64_t>(),
+               " maximum");
+  if (error.code == "context_length_exceeded") return cat(kTooLong, error.message);
   return error.param.empty() ? error.message : cat(error.param, ": ", error.message);
 }
 

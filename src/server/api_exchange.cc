@@ -49,6 +49,10 @@ std::vector<OutputEvent> up_to_stop(StopStrings& stops, std::vector<OutputEvent>
   return out;
 }
 
+bool ended_at_limit(FinishReason reason) {
+  return reason == FinishReason::max_tokens || reason == FinishReason::context_full;
+}
+
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(Answerer& answerer, std::shared_ptr<HttpReply> reply,
@@ -263,6 +267,7 @@ void Exchange::on_finish(size_t index, const RequestSummary& summary) {
   {
     const std::lock_guard lock(mutex_);
     Choice& choice = choices_[index];
+    if (choice.parser && ended_at_limit(summary.finish)) choice.parser->cut_off();
     choice.finished = true;
     --unfinished_;
     std::vector<OutputEvent> pieces;

@@ -35,11 +35,12 @@ void forbid_calls(const ApiContext& context, SamplingOptions& sampling) {
 
 std::optional<OutputParser> parser_for(const ApiContext& context, const ChatRequest& request,
                                        Thoughts thoughts) {
-  // Text of a given form is not searched for tags.
-  const bool plain = request.options.form.kind != AnswerForm::Kind::text && request.tools.empty();
-  if (plain && thoughts == Thoughts::none) return std::nullopt;
-  const auto calls =
-      request.tools.empty() ? OutputParser::Calls::as_content : OutputParser::Calls::parsed;
+  // Text of a given form is not searched for tags: calls may stand in its place, not in it.
+  const bool has_form = request.options.form.kind != AnswerForm::Kind::text;
+  if (has_form && request.tools.empty() && thoughts == Thoughts::none) return std::nullopt;
+  auto calls = OutputParser::Calls::anywhere;
+  if (has_form && !must_call_tools(request.tool_use)) calls = OutputParser::Calls::first;
+  if (request.tools.empty()) calls = OutputParser::Calls::as_content;
   return OutputParser(output_format_of(*context.model.tokenizer), thoughts == Thoughts::begun,
                       request.tools, calls);
 }

@@ -27,8 +27,12 @@ std::optional<std::string> cut_at_place(std::string rendered, std::string_view b
   return rendered;
 }
 
-ApiError refused_by_template(const std::string& message, std::string_view field) {
-  return bad_request(cat("the chat template refused the messages: ", message), std::string(field));
+ApiError refused_by_template(const Error& failure, std::string_view field) {
+  ApiError error = bad_request(cat("the chat template refused the messages: ", failure.message),
+                               std::string(field));
+  // One of its limits was met. Clients shorten their conversation if they read this code.
+  if (failure.setting) error.code = "context_length_exceeded";
+  return error;
 }
 
 }  // namespace
@@ -73,7 +77,7 @@ ApiResult<std::string> PromptWriter::render(const ChatRequest& request) const {
   Result<std::string> rendered = model_.chat_template->render(out);
   if (!rendered.ok() && !strict_template_ && add_missing_user_turn(out.messages))
     rendered = model_.chat_template->render(out);
-  if (!rendered.ok()) return refused_by_template(rendered.failure().message, request.field);
+  if (!rendered.ok()) return refused_by_template(rendered.failure(), request.field);
   if (!request.continue_final_message) return std::move(rendered).value();
   std::optional<std::string> begun = cut_at_place(std::move(rendered).value(), blanks);
   if (!begun)

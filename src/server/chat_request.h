@@ -19,6 +19,11 @@ struct ToolUse {
   std::optional<std::vector<std::string>> allowed{};  // the others are as if they were not there
 };
 
+// Whether the answer has to be a call.
+inline bool must_call_tools(const ToolUse& use) {
+  return use.kind == ToolUse::Kind::required || use.kind == ToolUse::Kind::named;
+}
+
 struct ChatRequest {
   std::string model;
   JsonArray messages;

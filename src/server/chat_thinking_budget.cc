@@ -15,17 +15,18 @@ constexpr std::string_view kClosingWords = "\n\nTime to answer.\n";
 
 }  // namespace
 
-ThinkingBudget::ThinkingBudget(const Tokenizer& tokenizer, Thoughts thoughts, int64_t tokens,
+ThinkingBudget::ThinkingBudget(const Tokenizer& tokenizer, const ThinkingLimit& limit,
                                std::unique_ptr<Constraint> then)
-    : begun_(thoughts == Thoughts::begun),
-      left_(std::max<int64_t>(tokens, 0)),
+    : begun_(limit.thoughts == Thoughts::begun),
+      left_(std::max<int64_t>(limit.tokens, 0)),
       then_(std::move(then)),
       one_(tokenizer.vocab_size()) {
   Ending ending;
   const OutputFormat& format = output_format_of(tokenizer);
   ending.close = tokenizer.encode(cat(kClosingWords, format.thoughts_close, format.after_thoughts));
-  for (const std::string_view tag : {format.thoughts_close, format.call_open})
-    if (const auto id = tokenizer.find(tag)) ending.natural.push_back(*id);
+  if (const auto id = tokenizer.find(format.thoughts_close)) ending.natural.push_back(*id);
+  if (const auto id = tokenizer.find(format.call_open); id && limit.calls_end_them)
+    ending.natural.push_back(*id);
   ending.open = tokenizer.find(format.thoughts_open);
   ending.vocabulary = tokenizer.vocab_size();
   ending_ = std::make_shared<const Ending>(std::move(ending));

@@ -13,11 +13,16 @@
 
 namespace slip {
 
+struct ThinkingLimit {
+  Thoughts thoughts;  // that the answer begins with, or may
+  int64_t tokens;
+  bool calls_end_them;  // there are tools; otherwise a call's tag is something thought about
+};
+
 class ThinkingBudget final : public Constraint {
  public:
-  // For an answer that begins with thoughts, or may. `then` (null: free text) sees all tokens,
-  // those of the thoughts too, and leaves them free.
-  ThinkingBudget(const Tokenizer& tokenizer, Thoughts thoughts, int64_t tokens,
+  // `then` (null: free text) sees all tokens, those of the thoughts too, and leaves them free.
+  ThinkingBudget(const Tokenizer& tokenizer, const ThinkingLimit& limit,
                  std::unique_ptr<Constraint> then);
 
   bool allows(int32_t id) override;

@@ -184,7 +184,7 @@ class ResponsesToolReader {
                           cat("'", path, ".parameters' must be a JSON schema"));
     JsonObject function = takes_text ? text_function(*object) : *object;
     function.erase("type");
-    function.erase("strict");
+    if (!is_true(function.if_contains("strict"))) function.erase("strict");
     const std::string known_as = name_for_model(space, name);
     function["name"] = known_as;
     request_.chat.tools.push_back(

@@ -145,15 +145,30 @@ constinit const std::string_view kGemmaTemplate = R"jinja(
   {{- '<turn|>\n' -}}
 {%- endif -%}
 
-{%- set state = namespace(last_user=-1, open=false) -%}
+{#- `open`: the model's turn goes on, with what tools answer or with its next message. `unfinished`:
+    of a message of the assistant, the `calls` are written, the `text` comes behind the answers. -#}
+{%- set state = namespace(last_user=-1, open=false, unfinished=false, calls=[], answers=0, text='') -%}
+{%- macro finish_message() -%}
+  {%- if state.unfinished -%}
+    {{- state.text -}}
+    {%- set state.open = state.calls != [] and (state.answers == 0 or state.text == '') -%}
+    {%- if state.calls and state.answers == 0 -%}
+      {{- '<|tool_response>' -}}
+    {%- elif not state.open -%}
+      {{- '<turn|>\n' -}}
+    {%- endif -%}
+    {%- set state.unfinished = false -%}
+  {%- endif -%}
+{%- endmacro -%}
+
 {%- for turn in turns -%}
   {%- if turn.role == 'user' -%}
     {%- set state.last_user = loop.index0 -%}
   {%- endif -%}
 {%- endfor -%}
 
-{#- `open`: the model's turn goes on, with what tools answer or with its next message. -#}
 {%- for turn in turns -%}
+  {{- '' if turn.role == 'tool' else finish_message() -}}
   {%- if turn.role == 'assistant' -%}
     {%- set calls = turn.get('tool_calls') or [] -%}
     {%- set thoughts = turn.get('reasoning') or turn.get('reasoning_content') -%}
@@ -167,40 +182,34 @@ constinit const std::string_view kGemmaTemplate = R"jinja(
       {{- pairs(arguments) if arguments is mapping else arguments -}}
       {{- '}<tool_call|>' -}}
     {%- endfor -%}
-    {%- set answers = namespace(count=0, over=false) -%}
-    {%- for answer in turns[loop.index:] if calls -%}
-      {%- set answers.over = answers.over or answer.role != 'tool' -%}
-      {%- if not answers.over -%}
-        {%- set answers.count = answers.count + 1 -%}
-        {%- set from = namespace(name=answer.get('name') | default('unknown', true)) -%}
-        {%- for call in calls if call.get('id') and call.get('id') == answer.get('tool_call_id') -%}
-          {%- set from.name = call.function.name -%}
-        {%- endfor -%}
-        {{- '<|tool_response>response:' ~ from.name ~ '{' -}}
-        {%- if answer.content is mapping -%}
-          {{- pairs(answer.content) -}}
-        {%- else -%}
-          {{- 'value:' ~ quote(words(answer.content)) -}}
-        {%- endif -%}
-        {{- '}<tool_response|>' -}}
+    {%- set state.unfinished = true -%}
+    {%- set state.calls = calls -%}
+    {%- set state.answers = 0 -%}
+    {%- set state.text = without_thoughts(words(turn.content)) | trim -%}
+  {%- elif turn.role == 'tool' -%}
+    {%- if state.unfinished and state.calls -%}
+      {%- set state.answers = state.answers + 1 -%}
+      {%- set from = namespace(name=turn.get('name') | default('unknown', true)) -%}
+      {%- for call in state.calls if call.get('id') and call.get('id') == turn.get('tool_call_id') -%}
+        {%- set from.name = call.function.name -%}
+      {%- endfor -%}
+      {{- '<|tool_response>response:' ~ from.name ~ '{' -}}
+      {%- if turn.content is mapping -%}
+        {{- pairs(turn.content) -}}
+      {%- else -%}
+        {{- 'value:' ~ quote(words(turn.content)) -}}
       {%- endif -%}
-    {%- endfor -%}
-    {%- set text = without_thoughts(words(turn.content)) | trim -%}
-    {{- text -}}
-    {%- set state.open = calls != [] and (answers.count == 0 or text == '') -%}
-    {%- if calls and answers.count == 0 -%}
-      {{- '<|tool_response>' -}}
-    {%- elif not state.open -%}
-      {{- '<turn|>\n' -}}
+      {{- '}<tool_response|>' -}}
     {%- endif -%}
   {%- elif turn.role == 'user' or turn.role == 'system' or turn.role == 'developer' -%}
     {%- set state.open = false -%}
     {{- '<|turn>' ~ ('user' if turn.role == 'user' else 'system') ~ '\n' -}}
     {{- words(turn.content) | trim ~ '<turn|>\n' -}}
-  {%- elif turn.role != 'tool' -%}
+  {%- else -%}
     {{- raise_exception('there is no role "' ~ turn.role ~ '"') -}}
   {%- endif -%}
 {%- endfor -%}
+{{- finish_message() -}}
 {%- if add_generation_prompt and not state.open -%}
   {{- '<|turn>model\n' -}}
 {%- endif -%}

@@ -11,7 +11,8 @@ namespace {
 
 Error to_error(const Failure& failure, const std::string& source, int line) {
   if (failure.raised_by_template) return Error{failure.message};
-  return error(source, " line ", line, ": ", failure.message);
+  Error made = error(source, " line ", line, ": ", failure.message);
+  return failure.too_much ? std::move(made).about("context") : made;
 }
 
 }  // namespace

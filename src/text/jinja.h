@@ -17,7 +17,9 @@
 namespace slip::jinja {
 
 struct Limits {
-  size_t steps = 2'000'000;    // nodes evaluated, and elements or bytes/32 worked on in built-ins
+  // Nodes evaluated, and elements or bytes/32 worked on in built-ins. At most a few seconds: there
+  // are published templates that look at all messages for each of them.
+  size_t steps = 100'000'000;
   size_t output = 16u << 20;   // bytes of text
   size_t memory = 256u << 20;  // bytes of all intermediate values together
   size_t depth = 600;          // expressions, blocks, macros and values inside each other
@@ -31,8 +33,8 @@ class Template {
   static Result<Template> parse(std::string_view text, const std::string& source);
 
   // The members of `context` are the variables. A failure that the template itself reports through
-  // raise_exception() has that text alone as its message. `now` is for strftime_now(); the clock
-  // when absent.
+  // raise_exception() has that text alone as its message; one that is about "context" met a limit,
+  // which less to render would not. `now` is for strftime_now(); the clock when absent.
   Result<std::string> render(const JsonObject& context, const Limits& limits = {},
                              std::optional<std::time_t> now = std::nullopt) const;
 

@@ -1,5 +1,7 @@
 #include "text/jinja_eval.h"
 
+#include <algorithm>
+
 #include "text/jinja_builtins.h"
 
 namespace slip::jinja {
@@ -71,13 +73,15 @@ Evaluator::Flow Evaluator::execute(const For& node, Scope& scope) {
   loop->items = iterate(heap_, evaluate(*node.items, scope));
   if (node.condition) select_one_by_one(*loop, node, scope);
   if (!loop->reaches(0)) return execute(node.otherwise, *heap_.make<Scope>(&scope));
+  Scope* round = heap_.make<Scope>(&scope);
   for (; loop->reaches(loop->index); ++loop->index) {
     heap_.step();
-    // A new scope per round: what a round sets is gone in the next one.
-    Scope& round = *heap_.make<Scope>(&scope);
-    set_variable(round, "loop", loop);
-    assign(node.target, loop->items->items[loop->index], round);
-    if (execute(node.body, round) == Flow::leave_loop) break;
+    // What a round sets is gone in the next one.
+    if (round->seen_by_macro) round = heap_.make<Scope>(&scope);
+    round->variables.clear();
+    set_variable(*round, "loop", loop);
+    assign(node.target, loop->items->items[loop->index], *round);
+    if (execute(node.body, *round) == Flow::leave_loop) break;
   }
   return Flow::normal;
 }
@@ -104,6 +108,7 @@ Evaluator::Flow Evaluator::execute(const SetBlock& node, Scope& scope) {
 
 Evaluator::Flow Evaluator::execute(const MacroDefinition& node, Scope& scope) {
   const Macro* macro = heap_.make<Macro>(node, scope);
+  for (Scope* s = &scope; s; s = s->parent) s->seen_by_macro = true;
   set_variable(scope, node.name, macro);
   return Flow::normal;
 }
@@ -152,7 +157,8 @@ void Evaluator::set_variable(Scope& scope, std::string_view name, const Value& v
     slot = value;
     return;
   }
-  heap_.charge_bytes(sizeof(scope.variables[0]));
+  if (scope.variables.size() == scope.variables.capacity())  // which will double
+    heap_.charge_bytes(sizeof(scope.variables[0]) * std::max<size_t>(1, scope.variables.size()));
   scope.variables.emplace_back(name, value);
 }
 
@@ -171,7 +177,7 @@ Value Evaluator::find_variable(std::string_view name, Scope& scope) {
 
 void Evaluator::emit(std::string_view text) {
   if (text.size() > heap_.limits().output - out_->size())
-    fail("the output is larger than ", heap_.limits().output, " bytes");
+    fail_for_size("the output is larger than ", heap_.limits().output, " bytes");
   heap_.charge_bytes(text.size());
   out_->append(text);
 }

@@ -17,6 +17,7 @@ struct Scope : HeapObject {
   explicit Scope(Scope* p) : parent(p) {}
   Scope* parent;
   std::vector<std::pair<std::string_view, Value>> variables;
+  bool seen_by_macro = false;  // which may be called after what the scope is for has ended
 };
 
 struct Macro : HeapObject {

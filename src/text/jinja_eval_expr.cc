@@ -139,7 +139,9 @@ Args Evaluator::evaluate_arguments(const ArgumentList& list, Scope& scope) {
 Value Evaluator::apply_filter(const FilterCall& call, const Value& input, Scope& scope) {
   if (!call.filter) fail("No filter named '", call.name, "'.");
   const Args args = evaluate_arguments(call.arguments, scope);
-  heap_.step(weight(input));
+  // Who walks through a list or a dict pays for that: templates ask for the number of messages in
+  // every round of a loop over them.
+  if (is<Text>(input)) heap_.step(weight(input));
   return call.filter(heap_, input, args);
 }
 

@@ -19,11 +19,17 @@ struct Failure {
   std::string message;
   bool raised_by_template = false;  // raise_exception(): the message is meant for the client
   int line = 0;                     // set by the parser; the evaluator knows its own line
+  bool too_much = false;            // with fewer or shorter variables it might have worked
 };
 
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
   throw Failure{cat(parts...)};
+}
+
+template <class... Parts>
+[[noreturn]] void fail_for_size(const Parts&... parts) {
+  throw Failure{.message = cat(parts...), .too_much = true};
 }
 
 struct HeapObject {
@@ -37,13 +43,13 @@ class Heap {
   // Counts work, so that no template runs for long. Loops over data pay per element.
   void step(size_t work = 1) {
     if (work > limits_.steps - steps_)
-      fail("the template takes more than ", limits_.steps, " steps");
+      fail_for_size("the template takes more than ", limits_.steps, " steps");
     steps_ += work;
   }
 
   void charge_bytes(size_t bytes) {
     if (bytes > limits_.memory - bytes_)
-      fail("the template needs more than ", limits_.memory, " bytes");
+      fail_for_size("the template needs more than ", limits_.memory, " bytes");
     bytes_ += bytes;
   }
 

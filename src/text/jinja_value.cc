@@ -164,9 +164,11 @@ bool truthy(const Value& value) {
 }
 
 size_t length(Heap& heap, const Value& value) {
-  heap.step(weight(value));
   if (is<Undefined>(value)) return 0;
-  if (const auto* text = as<Text>(value)) return count_characters(text->bytes);
+  if (const auto* text = as<Text>(value)) {
+    heap.step(weight(value));
+    return count_characters(text->bytes);
+  }
   if (const auto* dict = as_dict(value)) return dict->entries.size();
   const auto* list = as_list(value);
   if (list && list->type != ListType::generator) return list->items.size();

@@ -68,10 +68,13 @@ bool OutputParser::run_reasoning(bool final, std::vector<OutputEvent>& events) {
     title_of_.reset();
     at_ += title.length;
   }
-  const ReasoningPiece piece = next_reasoning(*format_, rest(), final);
+  const ReasoningPiece piece =
+      next_reasoning(*format_, rest(), final, meaning_ != Calls::as_content);
   add_event(events, {OutputEvent::Kind::reasoning, std::string(rest().substr(0, piece.length))});
   at_ += piece.length + piece.skip;
-  if (piece.ended) {
+  if (piece.ended && piece.skip == 0) {
+    begin_call();
+  } else if (piece.ended) {
     mode_ = Mode::content;
     trim_ = Trim::newlines;
   } else if (piece.skip > 0) {
@@ -80,11 +83,20 @@ bool OutputParser::run_reasoning(bool final, std::vector<OutputEvent>& events) {
   return piece.ended || piece.skip > 0;
 }
 
+void OutputParser::begin_call() {
+  before_call_ = mode_;
+  mode_ = Mode::tool_call;
+}
+
 bool OutputParser::run_content(bool final, std::vector<OutputEvent>& events) {
   const Tags all = {format_->thoughts_close, format_->thoughts_open, format_->call_open,
                     format_->bare_call, format_->call_close};
   const Tags no_calls = {format_->thoughts_close, format_->thoughts_open};
-  const Tags tags = meaning_ == Calls::parsed ? all : no_calls;
+  const std::string_view words = rest().substr(leading_blanks(rest()));
+  if (meaning_ == Calls::first && !words.empty() &&
+      starts_with_any(words, {format_->call_open}, final) == Match::no)
+    meaning_ = Calls::as_content;
+  const Tags tags = meaning_ == Calls::as_content ? no_calls : all;
   const FoundTag found = find_first_tag(rest(), tags);
   const bool none = found.tag.empty();
   const size_t length = none && !final ? undecided_from(rest(), tags) : found.at;
@@ -92,7 +104,7 @@ bool OutputParser::run_content(bool final, std::vector<OutputEvent>& events) {
   at_ += length;
   if (none) return false;
   if (found.tag == format_->call_open || found.tag == format_->bare_call) {
-    mode_ = Mode::tool_call;
+    begin_call();
     return true;
   }
   at_ += found.tag.size();
@@ -117,12 +129,15 @@ bool OutputParser::run_tool_call(bool final, std::vector<OutputEvent>& events) {
     case ToolCallParser::Status::undecided: return false;
     case ToolCallParser::Status::in_call: return true;
     case ToolCallParser::Status::not_a_call: {
-      // The text is kept: its tag is content, and what follows may be anything.
+      // The tag is text like what came before it, and what follows may be anything.
       const std::string_view tag =
           rest().starts_with(format_->call_open) ? format_->call_open : format_->bare_call;
-      emit_content(tag, events);
+      if (before_call_ == Mode::reasoning)
+        add_event(events, {OutputEvent::Kind::reasoning, std::string(tag)});
+      else
+        emit_content(tag, events);
       at_ += tag.size();
-      mode_ = Mode::content;
+      mode_ = before_call_;
       return true;
     }
     case ToolCallParser::Status::done:

@@ -18,16 +18,20 @@ namespace slip {
 
 class OutputParser {
  public:
-  // For those who offered no tools, what looks like a call of one is content.
-  enum class Calls { parsed, as_content };
+  // Where calls of tools may stand: behind any text; where the answer begins, and behind each
+  // other; or nowhere, for those who offered no tools. Elsewhere what looks like a call is content.
+  enum class Calls { anywhere, first, as_content };
 
   // `format` must outlive this. `starts_in_reasoning`: the prompt ended inside the model's
   // thoughts. The schemas of `tools` decide which type a tool call's values get.
   OutputParser(const OutputFormat& format, bool starts_in_reasoning, const JsonArray& tools,
-               Calls calls = Calls::parsed);
+               Calls calls = Calls::anywhere);
 
   // Text that could still turn out to be a tag, or white space before a tool call, is held back.
   std::vector<OutputEvent> feed(std::string_view new_text);
+
+  // To be said before finish() if a limit ended the text.
+  void cut_off() { calls_->cut_off(); }
 
   // Everything that was held back. Call once, at the end.
   std::vector<OutputEvent> finish();
@@ -46,11 +50,13 @@ class OutputParser {
   bool run_content(bool final, std::vector<OutputEvent>& events);
   bool run_tool_call(bool final, std::vector<OutputEvent>& events);
   void begin_reasoning(ThoughtsOpenedBy by);
+  void begin_call();
   void emit_content(std::string_view text, std::vector<OutputEvent>& events);
   std::string_view rest() const { return std::string_view(pending_).substr(at_); }
 
   const OutputFormat* format_;
   Mode mode_ = Mode::start;
+  Mode before_call_ = Mode::start;  // where to go on if it is none
   Calls meaning_;
   std::unique_ptr<ToolCallParser> calls_;
   std::optional<ThoughtsOpenedBy> title_of_;  // thoughts whose title may come

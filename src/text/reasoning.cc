@@ -20,8 +20,11 @@ std::string_view without_last_blanks(std::string_view text) {
 
 }  // namespace
 
-ReasoningPiece next_reasoning(const OutputFormat& format, std::string_view text, bool final) {
-  const Tags tags = {format.thoughts_close, format.thoughts_open, format.call_open};
+ReasoningPiece next_reasoning(const OutputFormat& format, std::string_view text, bool final,
+                              bool calls_end_it) {
+  const Tags all = {format.thoughts_close, format.thoughts_open, format.call_open};
+  const Tags no_calls = {format.thoughts_close, format.thoughts_open};
+  const Tags tags = calls_end_it ? all : no_calls;
   const FoundTag found = find_first_tag(text, tags);
   if (found.tag.empty()) return {.length = final ? text.size() : undecided_from(text, tags)};
   if (found.tag == format.call_open) return {.length = found.at, .ended = true};

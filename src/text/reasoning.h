@@ -16,9 +16,11 @@ struct ReasoningPiece {
 };
 
 // Takes the next piece off `text`. The closing tag ends reasoning, and so does the beginning of a
-// tool call, which is left for its parser: models call tools from inside their thoughts. A stray
-// opening tag is skipped. A tag that may still be incomplete is left unless `final`.
-ReasoningPiece next_reasoning(const OutputFormat& format, std::string_view text, bool final);
+// tool call, which is left for its parser: models call tools from inside their thoughts. Where they
+// have none (`calls_end_it`), they only write about them. A stray opening tag is skipped. A tag
+// that may still be incomplete is left unless `final`.
+ReasoningPiece next_reasoning(const OutputFormat& format, std::string_view text, bool final,
+                              bool calls_end_it);
 
 // Who wrote the opening tag of thoughts, and so what may stand in front of them.
 enum class ThoughtsOpenedBy {

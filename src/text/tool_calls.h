@@ -31,6 +31,10 @@ class ToolCallParser {
   // more text will come.
   virtual Progress advance(std::string_view text, bool final, std::vector<OutputEvent>& events) = 0;
 
+  // The text will end at a limit, not where the model ended it: a call that is not complete then
+  // keeps arguments that are no JSON, so that nobody takes them for all.
+  void cut_off() { cut_off_ = true; }
+
   // How many calls have ended.
   int calls() const { return calls_; }
 
@@ -41,11 +45,13 @@ class ToolCallParser {
   void emit_start(const std::string& function, std::vector<OutputEvent>& events) const;
   void emit_arguments(std::string json, std::vector<OutputEvent>& events) const;
   void emit_end(std::vector<OutputEvent>& events);
+  bool is_cut_off() const { return cut_off_; }
 
   std::string stray_text_;
 
  private:
   int calls_ = 0;
+  bool cut_off_ = false;
 };
 
 // The schemas of `tools` decide which type a value gets where the format leaves that open.

@@ -64,6 +64,10 @@ ToolCallParser::Progress BraceCallParser::read_item(std::string_view text, bool 
                                                     Events& events) {
   const size_t skipped = std::min(text.find_first_not_of(" \t\r\n,"), text.size());
   const std::string_view rest = text.substr(skipped);
+  if (final && is_cut_off()) {
+    emit_end(events);
+    return {Status::done, text.size()};
+  }
   if (rest.empty()) return final ? end_call(skipped, events) : Progress{Status::undecided, skipped};
   if (rest[0] == '}' || rest[0] == ']') {
     close_innermost(events);
@@ -89,8 +93,10 @@ ToolCallParser::Progress BraceCallParser::read_key(std::string_view text, bool f
                                                    Events& events) {
   const Match quote = starts_with_any(text, {format_.quote}, final);
   if (quote == Match::undecided) return {Status::undecided};
-  const size_t begin = quote == Match::yes ? format_.quote.size() : 0;
-  const size_t name_end = quote == Match::yes ? text.find(format_.quote, begin) : 0;
+  const std::string_view mark = quote == Match::yes     ? format_.quote
+                                : text.starts_with('"') ? std::string_view("\"")
+                                                        : std::string_view();
+  const size_t name_end = mark.empty() ? 0 : text.find(mark, mark.size());
   const size_t tag = find_first_tag(text, {format_.call_close}).at;
   const size_t end = name_end == std::string_view::npos ? std::string_view::npos
                                                         : text.find_first_of(":}", name_end);
@@ -101,9 +107,9 @@ ToolCallParser::Progress BraceCallParser::read_key(std::string_view text, bool f
     stray_text_ += text.substr(0, stray);
     return {Status::in_call, stray};
   }
-  begin_member(
-      quote == Match::yes ? text.substr(begin, name_end - begin) : trimmed(text.substr(0, end)),
-      events);
+  begin_member(mark.empty() ? trimmed(text.substr(0, end))
+                            : text.substr(mark.size(), name_end - mark.size()),
+               events);
   return {Status::in_call, end + 1};
 }
 
@@ -123,8 +129,31 @@ ToolCallParser::Progress BraceCallParser::read_value(std::string_view text, bool
     open(rest[0] == '[', events);
     return {Status::in_call, blanks + 1};
   }
-  const Progress bare = read_bare_value(rest, final, events);
-  return {bare.status, blanks + bare.consumed};
+  Progress value = read_json_text(rest, final, events);
+  if (value.status == Status::not_a_call) value = read_bare_value(rest, final, events);
+  return {value.status, blanks + value.consumed};
+}
+
+// A text in JSON's quotes, which some models write. not_a_call: it is none.
+ToolCallParser::Progress BraceCallParser::read_json_text(std::string_view text, bool final,
+                                                         Events& events) {
+  if (!text.starts_with('"')) return {Status::not_a_call};
+  const Status unfinished = final ? Status::not_a_call : Status::undecided;
+  size_t end = 1;
+  while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+  if (find_first_tag(text.substr(0, end), {format_.call_close}).at < std::min(end, text.size()))
+    return {Status::not_a_call};
+  if (end >= text.size()) return {unfinished};
+  const size_t next = text.find_first_not_of(" \t\r\n", end + 1);
+  if (next == std::string_view::npos && !final) return {Status::undecided};
+  if (next != std::string_view::npos &&
+      std::string_view(",]}<").find(text[next]) == std::string_view::npos)
+    return {Status::not_a_call};
+  const std::string_view quoted = text.substr(0, end + 1);
+  const bool is_json = parse_json(quoted, "value").ok();
+  emit_arguments(is_json ? std::string(quoted) : json_quoted(text.substr(1, end - 1)), events);
+  state_ = State::item;
+  return {Status::in_call, end + 1};
 }
 
 ToolCallParser::Progress BraceCallParser::read_bare_value(std::string_view text, bool final,
@@ -132,7 +161,9 @@ ToolCallParser::Progress BraceCallParser::read_bare_value(std::string_view text,
   const size_t end =
       std::min(text.find_first_of(",}]"), find_first_tag(text, {format_.call_close}).at);
   if (end == text.size() && !final) return {Status::undecided};
-  emit_arguments(bare_json(trimmed(text.substr(0, end))), events);
+  // Half a number is another number.
+  if (end < text.size() || !is_cut_off())
+    emit_arguments(bare_json(trimmed(text.substr(0, end))), events);
   state_ = State::item;
   return {Status::in_call, end};
 }
@@ -146,7 +177,7 @@ ToolCallParser::Progress BraceCallParser::read_text(std::string_view text, bool 
   append_json_escaped(json, text.substr(0, length));
   emit_arguments(std::move(json), events);
   if (end.tag.empty() && !final) return {Status::undecided, length};
-  emit_arguments("\"", events);
+  if (!end.tag.empty() || !is_cut_off()) emit_arguments("\"", events);
   state_ = State::item;
   return {Status::in_call, length + end.tag.size()};
 }

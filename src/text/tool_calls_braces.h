@@ -1,6 +1,7 @@
 // Tool calls as Gemma 4 writes them, parsed as the text arrives and turned into JSON:
 //   <|tool_call>call:NAME{key:<|"|>text<|"|>,other:[1,{deep:true}]}<tool_call|>
-// Keys may be quoted too. Braces, brackets and the closing tag may be missing at the end.
+// Keys may be quoted too, and all of it with JSON's quotes. Braces, brackets and the closing tag
+// may be missing at the end.
 #pragma once
 
 #include <string>
@@ -29,6 +30,7 @@ class BraceCallParser final : public ToolCallParser {
   Progress read_item(std::string_view text, bool final, std::vector<OutputEvent>& events);
   Progress read_key(std::string_view text, bool final, std::vector<OutputEvent>& events);
   Progress read_value(std::string_view text, bool final, std::vector<OutputEvent>& events);
+  Progress read_json_text(std::string_view text, bool final, std::vector<OutputEvent>& events);
   Progress read_bare_value(std::string_view text, bool final, std::vector<OutputEvent>& events);
   Progress read_text(std::string_view text, bool final, std::vector<OutputEvent>& events);
   Progress read_after(std::string_view text, bool final);

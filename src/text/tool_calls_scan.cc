@@ -1,8 +1,10 @@
 #include "text/tool_calls_scan.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/ascii.h"
+#include "base/check.h"
 
 namespace slip {
 namespace {
@@ -49,6 +51,26 @@ OpenTag match_open_tag(std::string_view text, std::string_view opener, bool fina
   const std::string_view name = trimmed(rest.substr(0, end));
   if (rest[end] != '>' || name.empty()) return {Match::no};
   return {Match::yes, name, opener.size() + end + 1};
+}
+
+JsonStrings::State JsonStrings::after(State state, char c) {
+  switch (state) {
+    case State::before:
+      if (kBlanks.find(c) != std::string_view::npos) return State::before;
+      return c == '{' || c == '[' ? State::outside : State::no_json;
+    case State::outside: return c == '"' ? State::inside : State::outside;
+    case State::inside:
+      if (c == '"') return State::outside;
+      if (c == '\\') return State::escaped;
+      return uint8_t(c) < 0x20 ? State::no_json : State::inside;
+    case State::escaped: return State::inside;
+    case State::no_json: return State::no_json;
+  }
+  unreachable("JsonStrings::State");
+}
+
+void JsonStrings::read(std::string_view text) {
+  for (const char c : text) state_ = after(state_, c);
 }
 
 size_t leading_blanks(std::string_view text) {

@@ -32,6 +32,21 @@ struct OpenTag {
 };
 OpenTag match_open_tag(std::string_view text, std::string_view opener, bool final);
 
+// Follows a list or an object of JSON as it arrives, to tell what stands in its strings.
+class JsonStrings {
+ public:
+  void read(std::string_view text);
+  // Whether the next character belongs to a string. Never in what cannot be JSON: no other line
+  // break than an escaped one stands in a string.
+  bool inside() const { return state_ == State::inside || state_ == State::escaped; }
+
+ private:
+  enum class State { before, outside, inside, escaped, no_json };
+  static State after(State state, char c);
+
+  State state_ = State::before;
+};
+
 size_t leading_blanks(std::string_view text);  // space, tab, \r, \n
 size_t trailing_blanks(std::string_view text);
 

@@ -20,9 +20,9 @@ using Events = std::vector<OutputEvent>;
 
 std::string_view after_blanks(std::string_view text) { return text.substr(leading_blanks(text)); }
 
-// Whether a value ends where `text` begins with a tag. Values may contain anything, also closing
-// tags (a file about tool calls, say), so those of the function and the call count only if what
-// follows fits.
+// Whether a value ends where `text` begins with a tag, outside a string of JSON. Values may contain
+// anything, also closing tags (a file about tool calls, say), so those of the function and the call
+// count only if what follows fits.
 Match ends_value(std::string_view text, std::string_view tag, bool final) {
   if (tag == kEndParameter) return Match::yes;
   if (tag == kParameter) return match_open_tag(text, kParameter, final).match;
@@ -46,11 +46,13 @@ ToolCallParser::Progress TagCallParser::advance(std::string_view text, bool fina
 
 ToolCallParser::Progress TagCallParser::read_start(std::string_view text, bool final,
                                                    Events& events) {
-  const std::string_view opening =
-      text.starts_with(kCall) ? after_blanks(text.substr(kCall.size())) : text;
+  const bool is_bare = !text.starts_with(kCall);
+  const std::string_view opening = is_bare ? text : after_blanks(text.substr(kCall.size()));
   const OpenTag function = match_open_tag(opening, kFunction, final);
   if (function.match == Match::undecided) return {Status::undecided};
-  if (function.match == Match::no) return {Status::not_a_call};
+  // Without its tag, a call of a tool that does not exist is more likely something written about.
+  const bool is_known = !is_bare || tools_.empty() || has_tool(tools_, function.name);
+  if (function.match == Match::no || !is_known) return {Status::not_a_call};
   function_ = function.name;
   has_parameters_ = false;
   state_ = State::body;
@@ -63,6 +65,10 @@ ToolCallParser::Progress TagCallParser::read_body(std::string_view text, bool fi
   const size_t blanks = leading_blanks(text);
   const std::string_view rest = text.substr(blanks);
   if (!stray_text_.empty()) stray_text_ += text.substr(0, blanks);
+  if (final && is_cut_off()) {
+    emit_end(events);
+    return {Status::done, text.size()};
+  }
   if (rest.empty()) {
     if (!final) return {Status::undecided, blanks};
     end_call(events);
@@ -112,17 +118,20 @@ ToolCallParser::Progress TagCallParser::read_value(std::string_view text, bool f
     if (text.starts_with('\n')) return {Status::in_call, 1};
   }
   const Tags ends_of_values = {kEndParameter, kParameter, kEndFunction, kEndCall, kCall};
+  JsonStrings strings = strings_;
   size_t from = 0;
   while (true) {
     FoundTag found = find_first_tag(text.substr(from), ends_of_values);
     found.at += from;
-    const Match ends =
-        found.tag.empty() ? Match::no : ends_value(text.substr(found.at), found.tag, final);
+    strings.read(text.substr(from, found.at - from));
+    const bool may_end = !found.tag.empty() && !(types_.may_be_json() && strings.inside());
+    const Match ends = may_end ? ends_value(text.substr(found.at), found.tag, final) : Match::no;
     if (!found.tag.empty() && ends == Match::no) {
       from = found.at + 1;
+      strings.read("<");
       continue;
     }
-    if (ends == Match::yes || final) {
+    if (ends == Match::yes || (final && !is_cut_off())) {
       // One line break before the closing tag belongs to the tag.
       std::string_view value = text.substr(0, found.at);
       if (value.ends_with('\n')) value.remove_suffix(1);
@@ -133,7 +142,9 @@ ToolCallParser::Progress TagCallParser::read_value(std::string_view text, bool f
     size_t safe = found.tag.empty() ? undecided_from(text, ends_of_values) : found.at;
     if (safe > 0 && text[safe - 1] == '\n') --safe;
     add_value_text(text.substr(0, safe), events);
-    return {Status::undecided, safe};
+    if (!final) return {Status::undecided, safe};
+    emit_end(events);
+    return {Status::done, text.size()};
   }
 }
 
@@ -153,6 +164,7 @@ void TagCallParser::begin_parameter(std::string_view name, Events& events) {
       events);
   has_parameters_ = true;
   value_.clear();
+  strings_ = {};
   value_begun_ = false;
   state_ = State::value;
 }
@@ -160,6 +172,7 @@ void TagCallParser::begin_parameter(std::string_view name, Events& events) {
 void TagCallParser::add_value_text(std::string_view text, Events& events) {
   if (!types_.only_text()) {
     value_ += text;
+    strings_.read(text);
     return;
   }
   std::string json;

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "text/tool_calls.h"
+#include "text/tool_calls_scan.h"
 #include "text/tool_calls_value.h"
 
 namespace slip {
@@ -39,6 +40,7 @@ class TagCallParser final : public ToolCallParser {
   bool has_parameters_ = false;
   ParameterTypes types_;  // of the current parameter
   std::string value_;     // so far, unless it streams as a string
+  JsonStrings strings_;   // of it
   bool value_begun_ =
       false;  // a first line break, which does not belong to the value, is behind us
 };

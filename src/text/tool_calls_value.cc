@@ -1,6 +1,7 @@
 #include "text/tool_calls_value.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/ascii.h"
 #include "base/json.h"
@@ -12,19 +13,6 @@ namespace {
 
 // References and alternatives may nest, or form a ring.
 constexpr int kMaxSchemaDepth = 16;
-
-// "#/$defs/Unit" from the root of the parameters; nothing else is followed.
-const Json* follow_reference(const Json& root, std::string_view reference) {
-  if (!reference.starts_with("#/")) return nullptr;
-  reference.remove_prefix(2);
-  const Json* at = &root;
-  while (at && !reference.empty()) {
-    const size_t end = std::min(reference.find('/'), reference.size());
-    at = member_of(at, reference.substr(0, end));
-    reference.remove_prefix(std::min(end + 1, reference.size()));
-  }
-  return at;
-}
 
 void add_type(ParameterTypes& types, std::string_view name) {
   if (name == "null") types.null = true;
@@ -42,36 +30,68 @@ void add_type_of(ParameterTypes& types, const Json& value) {
   types.number |= value.is_double();
 }
 
-void add_types(ParameterTypes& types, const Json& root, const Json& schema, int depth) {
-  if (!schema.is_object() || depth > kMaxSchemaDepth) return;
-  if (const Json* reference = member_of(&schema, "$ref"); reference && reference->is_string())
-    if (const Json* target = follow_reference(root, json_view(reference->get_string())))
-      add_types(types, root, *target, depth + 1);
-  const Json* type = member_of(&schema, "type");
-  if (type && type->is_string()) add_type(types, json_view(type->get_string()));
-  if (type && type->is_array())
-    for (const Json& one : type->get_array())
-      if (one.is_string()) add_type(types, json_view(one.get_string()));
-  if (!type) {
-    if (const Json* values = member_of(&schema, "enum"); values && values->is_array())
-      for (const Json& value : values->get_array()) add_type_of(types, value);
-    if (const Json* value = member_of(&schema, "const")) add_type_of(types, *value);
-  }
-  for (const char* key : {"anyOf", "oneOf", "allOf"})
-    if (const Json* schemas = member_of(&schema, key); schemas && schemas->is_array())
-      for (const Json& one : schemas->get_array()) add_types(types, root, one, depth + 1);
-  const Json* nullable = member_of(&schema, "nullable");
-  if (nullable && nullable->is_bool() && nullable->get_bool()) types.null = true;
-}
+// Looks at each schema once, however many ways lead to it.
+class TypeFinder {
+ public:
+  explicit TypeFinder(const Json& root) : root_(root) {}
 
-const Json* find_parameters(const JsonArray& tools, std::string_view function) {
+  // `schema` is that of all parameters, or a part of it.
+  void add_parameter(const Json& schema, std::string_view name, int depth = 0) {
+    if (!enter(schema, depth, lists_seen_)) return;
+    const Json* listed = member_of(member_of(&schema, "properties"), name);
+    if (!listed) listed = member_of(&schema, "additionalProperties");
+    if (listed) add(*listed, 0);
+    for_each_part(schema, [&](const Json& part) { add_parameter(part, name, depth + 1); });
+  }
+
+  const ParameterTypes& types() const { return types_; }
+
+ private:
+  static bool enter(const Json& schema, int depth, std::unordered_set<const Json*>& seen) {
+    return schema.is_object() && depth <= kMaxSchemaDepth && seen.insert(&schema).second;
+  }
+
+  void add(const Json& schema, int depth) {
+    if (!enter(schema, depth, seen_)) return;
+    const Json* type = member_of(&schema, "type");
+    if (type && type->is_string()) add_type(types_, json_view(type->get_string()));
+    if (type && type->is_array())
+      for (const Json& one : type->get_array())
+        if (one.is_string()) add_type(types_, json_view(one.get_string()));
+    const auto add_value = [&](const Json& value) {
+      if (!type) add_type_of(types_, value);
+      if (value.is_string()) types_.texts.push_back(json_view(value.get_string()));
+    };
+    if (const Json* values = member_of(&schema, "enum"); values && values->is_array())
+      for (const Json& value : values->get_array()) add_value(value);
+    if (const Json* value = member_of(&schema, "const")) add_value(*value);
+    if (is_true(member_of(&schema, "nullable"))) types_.null = true;
+    for_each_part(schema, [&](const Json& part) { add(part, depth + 1); });
+  }
+
+  template <class Visit>
+  void for_each_part(const Json& schema, const Visit& visit) {
+    const std::string_view reference = text_or_empty(member_of(&schema, "$ref"));
+    boost::system::error_code failure;
+    if (reference.starts_with('#'))
+      if (const Json* target = root_.find_pointer(reference.substr(1), failure)) visit(*target);
+    for (const char* key : {"anyOf", "oneOf", "allOf"})
+      if (const Json* schemas = member_of(&schema, key); schemas && schemas->is_array())
+        for (const Json& one : schemas->get_array()) visit(one);
+  }
+
+  const Json& root_;
+  ParameterTypes types_;
+  std::unordered_set<const Json*> seen_;
+  std::unordered_set<const Json*> lists_seen_;
+};
+
+const Json* find_declaration(const JsonArray& tools, std::string_view function) {
   for (const Json& tool : tools) {
     const Json* inner = member_of(&tool, "function");
     const Json* declaration = inner ? inner : &tool;
     const Json* name = member_of(declaration, "name");
-    if (!name || !name->is_string() || json_view(name->get_string()) != function) continue;
-    const Json* parameters = member_of(declaration, "parameters");
-    return parameters ? parameters : member_of(declaration, "input_schema");
+    if (name && name->is_string() && text_or_empty(name) == function) return declaration;
   }
   return nullptr;
 }
@@ -87,16 +107,24 @@ std::string as_integer(std::string_view text) {
 
 }  // namespace
 
+bool has_tool(const JsonArray& tools, std::string_view function) {
+  return find_declaration(tools, function) != nullptr;
+}
+
 ParameterTypes find_parameter_types(const JsonArray& tools, std::string_view function,
                                     std::string_view parameter) {
-  ParameterTypes types;
-  const Json* root = find_parameters(tools, function);
-  const Json* schema = member_of(member_of(root, "properties"), parameter);
-  if (schema) add_types(types, *root, *schema, 0);
-  return types;
+  const Json* declaration = find_declaration(tools, function);
+  const Json* root = member_of(declaration, "parameters");
+  if (!root) root = member_of(declaration, "input_schema");
+  if (!root) return {};
+  TypeFinder finder(*root);
+  finder.add_parameter(*root, parameter);
+  return finder.types();
 }
 
 std::string convert_parameter(std::string_view text, const ParameterTypes& types) {
+  if (std::find(types.texts.begin(), types.texts.end(), text) != types.texts.end())
+    return json_quoted(text);
   const std::string_view bare = trimmed(text);
   // Templates print earlier values as Python does, so models write True and None too.
   if (types.null && (bare == "null" || bare == "None")) return "null";

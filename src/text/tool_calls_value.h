@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
@@ -17,13 +18,17 @@ struct ParameterTypes {
   bool number = false;
   bool object = false;
   bool array = false;
+  // Texts that the schema lists, which may look like other values. They are borrowed from it.
+  std::vector<std::string_view> texts = {};
 
+  bool may_be_json() const { return object || array; }
   // Then the value is always a string, whatever it looks like.
   bool only_text() const { return !(null || boolean || integer || number || object || array); }
 };
 
 // `tools` as clients send them: {"type": "function", "function": {...}}, or the inner object alone,
 // with "parameters" or "input_schema".
+bool has_tool(const JsonArray& tools, std::string_view function);
 ParameterTypes find_parameter_types(const JsonArray& tools, std::string_view function,
                                     std::string_view parameter);
 

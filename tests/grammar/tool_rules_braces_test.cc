@@ -163,6 +163,34 @@ TEST(BraceCalls, RandomCallsParseAndFit) {
   EXPECT_GT(finished, 50);
 }
 
+TEST(BraceCalls, ParametersAreFoundWhereverTheSchemaLeads) {
+  const auto fits = [](const std::string& parameters, const std::string& body) {
+    ConstraintSpec spec = spec_of(ToolChoice::required);
+    spec.tools = parse_json(R"([{"name": "f", "parameters": )" + parameters + "}]", "tools")
+                     .value()
+                     .get_array();
+    return accepts(spec, "<|tool_call>call:f{" + body + "}<tool_call|>");
+  };
+  for (const char* parameters :
+       {R"({"$ref": "#/$defs/A", "$defs": {"A": {"properties": {"n": {"type": "integer"}},
+            "required": ["n"]}}})",
+        R"({"allOf": [{"properties": {"n": {"type": "integer"}}}, {"required": ["n"]}]})",
+        R"({"anyOf": [{"properties": {"n": {"type": "integer"}}, "required": ["n"]}]})"}) {
+    EXPECT_TRUE(fits(parameters, "n:5")) << parameters;
+    EXPECT_FALSE(fits(parameters, "")) << parameters;
+    EXPECT_FALSE(fits(parameters, "n:5,m:6")) << parameters;
+  }
+  EXPECT_TRUE(fits(R"({"type": "object"})", R"(a:1,b:[<|"|>x<|"|>])"));
+  EXPECT_TRUE(fits(R"({"type": "object"})", ""));
+  EXPECT_FALSE(fits(R"({"type": "object", "additionalProperties": false})", "a:1"));
+  EXPECT_TRUE(fits(R"({"required": ["x"]})", "x:1"));
+  EXPECT_FALSE(fits(R"({"required": ["x"]})", ""));
+  const char* typed = R"({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}})";
+  EXPECT_TRUE(fits(typed, "a:true,b:1,c:2"));
+  EXPECT_FALSE(fits(typed, "b:true"));
+  EXPECT_FALSE(fits(typed, "a:1,a:2"));
+}
+
 TEST(BraceCalls, StrictToolsAreNotHalfFollowed) {
   ConstraintSpec spec = spec_of(ToolChoice::required);
   spec.strict = true;

@@ -1,5 +1,7 @@
 #include "grammar/tool_rules.h"
 
+#include <gmock/gmock.h>
+
 #include "tests/grammar/answers.h"
 #include "text/output_parser.h"
 
@@ -187,6 +189,161 @@ TEST(ToolCalls, RandomCallsParseAndFit) {
     }
   }
   EXPECT_GT(finished, 20);
+}
+
+// Calls of one tool with these parameters.
+ConstraintSpec spec_of_parameters(const std::string& parameters, bool strict = false) {
+  const std::string tools = R"([{"name": "f", "parameters": )" + parameters + "}]";
+  return {.kind = ConstraintSpec::Kind::tool_calls,
+          .strict = strict,
+          .tools = parse_json(tools, "tools").value().get_array(),
+          .tool_choice = ToolChoice::required};
+}
+
+using Given = std::vector<std::pair<std::string, std::string>>;  // parameters and their texts
+
+std::string call_with(const Given& parameters) {
+  std::string text = "<tool_call>\n<function=f>\n";
+  for (const auto& [name, value] : parameters)
+    text += "<parameter=" + name + ">\n" + value + "\n</parameter>\n";
+  return text + "</function>\n</tool_call>";
+}
+
+TEST(ToolCalls, ParametersAreFoundWhereverTheSchemaLeads) {
+  const auto fits = [](const std::string& parameters, const Given& given) {
+    return accepts(spec_of_parameters(parameters), call_with(given));
+  };
+  for (const char* parameters :
+       {R"({"$ref": "#/$defs/A", "$defs": {"A": {"type": "object", "required": ["n"],
+            "properties": {"n": {"type": "integer"}, "m": {"type": "string"}}}}})",
+        R"({"allOf": [{"properties": {"n": {"type": "integer"}}},
+                      {"properties": {"m": {"type": "string"}}, "required": ["n"]}]})"}) {
+    EXPECT_TRUE(fits(parameters, {{"n", "5"}, {"m", "x"}})) << parameters;
+    EXPECT_FALSE(fits(parameters, {{"n", "x"}})) << parameters;
+    EXPECT_FALSE(fits(parameters, {})) << parameters;
+    EXPECT_FALSE(fits(parameters, {{"n", "5"}, {"q", "x"}})) << parameters;
+  }
+  const char* either = R"({"type": "object", "anyOf": [
+      {"properties": {"x": {"type": "boolean"}}, "required": ["x"]},
+      {"properties": {"y": {"type": "integer"}}, "required": ["y"]}]})";
+  EXPECT_TRUE(fits(either, {{"x", "true"}}));
+  EXPECT_TRUE(fits(either, {{"y", "3"}}));
+  EXPECT_FALSE(fits(either, {{"x", "true"}, {"y", "3"}}));
+  EXPECT_FALSE(fits(either, {}));
+}
+
+TEST(ToolCalls, ParametersMayBeFree) {
+  const auto fits = [](const std::string& parameters, const Given& given, bool strict = false) {
+    return accepts(spec_of_parameters(parameters, strict), call_with(given));
+  };
+  for (const char* parameters :
+       {R"({"type": "object"})", "{}", R"({"type": "object", "additionalProperties": true})",
+        R"({"type": "object", "properties": {}, "additionalProperties": true})"}) {
+    EXPECT_TRUE(fits(parameters, {{"a-b.c", "1\n2"}, {"d", ""}})) << parameters;
+    EXPECT_TRUE(fits(parameters, {})) << parameters;
+  }
+  for (const char* parameters : {R"({"type": "object", "properties": {}})", "null",
+                                 R"({"type": "object", "additionalProperties": false})"}) {
+    EXPECT_FALSE(fits(parameters, {{"a", "1"}})) << parameters;
+    EXPECT_TRUE(fits(parameters, {})) << parameters;
+  }
+  EXPECT_FALSE(fits(R"({"type": "object"})", {{"a", "1"}}, true));
+  const char* typed = R"({"properties": {"a": {}}, "additionalProperties": {"type": "integer"}})";
+  EXPECT_TRUE(fits(typed, {{"a", "x"}, {"b", "1"}, {"ab", "2"}}, true));
+  EXPECT_FALSE(fits(typed, {{"b", "x"}}, true));
+  EXPECT_FALSE(fits(typed, {{"a", "1"}, {"a", "1"}}, true));
+  const char* required = R"({"type": "object", "required": ["x"]})";
+  EXPECT_TRUE(fits(required, {{"x", "any"}}));
+  EXPECT_FALSE(fits(required, {}));
+  EXPECT_FALSE(try_constraint(spec_of_parameters(required, true)).ok());
+}
+
+TEST(ToolCalls, StrictTextsHaveTheirForm) {
+  const auto fits = [](const std::string& schema, const std::string& text) {
+    return accepts(spec_of_parameters(R"({"properties": {"p": )" + schema +
+                                          R"(}, "required": ["p"],
+            "$defs": {"Color": {"enum": ["red", "green"]}}})",
+                                      true),
+                   call_with({{"p", text}}));
+  };
+  for (const char* color :
+       {R"({"$ref": "#/$defs/Color"})", R"({"allOf": [{"$ref": "#/$defs/Color"}]})",
+        R"({"anyOf": [{"enum": ["red", "green"]}, {"type": "null"}]})",
+        R"({"type": ["string", "null"], "enum": ["red", null]})", R"({"const": "red"})"}) {
+    EXPECT_TRUE(fits(color, "red")) << color;
+    EXPECT_FALSE(fits(color, "blue")) << color;
+    EXPECT_FALSE(fits(color, "\"red\"")) << color;
+  }
+  EXPECT_TRUE(fits(R"({"type": "string", "pattern": "^a+$"})", "aaa"));
+  EXPECT_FALSE(fits(R"({"type": "string", "pattern": "^a+$"})", "ab"));
+  EXPECT_FALSE(fits(R"({"type": "string", "pattern": "^a"})", "a <tool"));
+  EXPECT_TRUE(fits(R"({"type": "string", "format": "date"})", "2026-11-19"));
+  EXPECT_FALSE(fits(R"({"type": "string", "format": "date"})", "today"));
+  EXPECT_TRUE(fits(R"({"type": ["string", "null"]})", "null"));
+  const char* short_text = R"({"type": "string", "minLength": 2, "maxLength": 7})";
+  for (const char* text : {"ab", "<p>x</p", "\n<\n", "\u00e9\u20ac", "</param"})
+    EXPECT_TRUE(fits(short_text, text)) << text;
+  for (const char* text : {"", "a", "\u20ac", "12345678", "<<<<<<<<"})
+    EXPECT_FALSE(fits(short_text, text)) << text;
+  EXPECT_FALSE(fits(R"({"type": "string", "minLength": 1})", "a</parameter>"));
+}
+
+TEST(ToolCalls, RandomTextsHaveTheirLength) {
+  std::mt19937 random(7);
+  const ConstraintSpec spec = spec_of_parameters(
+      R"({"properties": {"p": {"type": "string", "minLength": 3, "maxLength": 20}},
+          "required": ["p"]})");
+  const std::string before = "<parameter=p>\n";
+  int finished = 0;
+  for (int round = 0; round < 60; ++round) {
+    const std::unique_ptr<Constraint> constraint = constraint_of(spec);
+    const auto answer = random_answer(*constraint, random, 200, {"\n</parameter>\n", "<"});
+    if (!answer) continue;
+    ++finished;
+    const size_t begin = answer->find(before) + before.size();
+    const std::string text = answer->substr(begin, answer->find("\n</parameter>") - begin);
+    const auto characters =
+        std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+    EXPECT_GE(characters, 3) << text;
+    EXPECT_LE(characters, 20) << text;
+  }
+  EXPECT_GT(finished, 20);
+}
+
+TEST(ToolCalls, WhatStrictToolsCannotKeepIsRefused) {
+  const auto refusal = [](const std::string& parameters) {
+    const auto made = try_constraint(spec_of_parameters(parameters, true));
+    return made.ok() ? "none" : made.failure().message;
+  };
+  const auto of_value = [&](const std::string& schema) {
+    return refusal(R"({"properties": {"p": )" + schema + "}}");
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(of_value(R"({"not": {"type": "string"}})"), HasSubstr("\"not\""));
+  EXPECT_THAT(of_value(R"({"type": "string", "pattern": "^<b>$"})"), HasSubstr("'<'"));
+  EXPECT_THAT(of_value(R"({"enum": ["a</parameter>b"]})"), HasSubstr("tag"));
+  EXPECT_THAT(of_value(R"({"type": ["string", "array"]})"), HasSubstr("may be a text"));
+  EXPECT_THAT(of_value(R"({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}]})"),
+              HasSubstr("parameter p"));
+  EXPECT_EQ(of_value(R"({"type": ["string", "number", "boolean", "null"]})"), "none");
+  EXPECT_THAT(refusal(R"({"properties": {}, "minProperties": 1})"), HasSubstr("minProperties"));
+  EXPECT_THAT(refusal(R"({"patternProperties": {}})"), HasSubstr("patternProperties"));
+  EXPECT_THAT(refusal(R"({"$ref": "https://example.com"})"), HasSubstr("$ref"));
+}
+
+// Zod's and pydantic's schemas say such things of texts that hold whole files.
+TEST(ToolCalls, HintsTakeNoTextAway) {
+  const std::string page = "<html>\n<p class='x'>a</p></html>";
+  for (const char* schema :
+       {R"({"type": "string", "minLength": 1})", R"({"type": "string", "maxLength": 1000})",
+        R"({"type": "string", "pattern": "\\S"})", R"({"$ref": "#/nowhere"})",
+        R"({"type": "string", "not": {}})", R"({"type": "string", "format": "uri"})",
+        R"({"anyOf": [{"type": "string"}, {"type": "string", "maxLength": 3}]})",
+        R"({"enum": ["<tool_call>"]})",
+        R"({"type": ["string", "array"], "items": {"type": "integer"}})"})
+    EXPECT_TRUE(accepts(spec_of_parameters(cat(R"({"properties": {"p": )", schema, "}}")),
+                        call_with({{"p", page}})))
+        << schema;
 }
 
 TEST(ToolCalls, Refusals) {

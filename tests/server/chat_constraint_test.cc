@@ -97,8 +97,97 @@ TEST_F(ChatConstraint, EnforcesToolCalls) {
   EXPECT_FALSE(accepts(*free, "<tool_call>\n<function=fly>\n"));
 }
 
+// Agents with a type of answer send both in every request.
+TEST_F(ChatConstraint, AFormAndToolsAreAlternatives) {
+  const std::string both =
+      R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object",)"
+      R"("properties":{}}}}],"response_format":{"type":"json_schema","json_schema":{"schema":)"
+      R"({"type":"object","required":["a"],"properties":{"a":{"const":"see <function=f> here"}}}}})";
+  const std::string json = R"({"a": "see <function=f> here"})";
+  const std::string call = "<tool_call>\n<function=f>\n</function>\n</tool_call>";
+  for (const bool think : {false, true}) {
+    const Constraint& form = *constraint(both, think);
+    const std::string before = think ? "hm</think>\n\n" : "";
+    EXPECT_TRUE(accepts(form, before + json));
+    EXPECT_TRUE(accepts(form, before + call));
+    EXPECT_TRUE(accepts(form, before + call + "\n" + call));
+    EXPECT_EQ(accepts(form, "hm" + call), think);
+    EXPECT_FALSE(accepts(form, "hm" + json));
+    EXPECT_FALSE(accepts(form, before + "Hello"));
+    EXPECT_FALSE(accepts(form, before + json + call));
+  }
+  EXPECT_FALSE(accepts(*constraint(both + R"(,"tool_choice":"required")"), json));
+  EXPECT_FALSE(accepts(*constraint(both + R"(,"tool_choice":"none")"), call));
+  const auto reply =
+      post("/v1/chat/completions",
+           R"({"messages":[{"role":"user","content":"Hi"}],"enable_thinking":false,)" + both + "}");
+  engine_.answer(engine_.taken.size() - 1, {R"({"a": "see )", "<function=f> here\"}"});
+  EXPECT_THAT(reply->body(), HasSubstr(R"("content":"{\"a\": \"see <function=f> here\"}")"));
+}
+
+// What is missing is not made up, in the shape that each protocol has.
+TEST_F(ChatConstraint, CallsThatALimitCutsOffStayOpen) {
+  const std::string hi = R"("messages":[{"role":"user","content":"Hi"}],"max_tokens":9,)";
+  const std::string schema =
+      R"({"type":"object","properties":{"x":{"type":"string"}},"required":["x"]})";
+  const std::string begun = "<tool_call>\n<function=f>\n<parameter=x>\nsible";
+  auto reply =
+      post("/v1/chat/completions",
+           "{" + hi + R"("enable_thinking":false,"tools":[{"type":"function","function":)" +
+               R"({"name":"f","parameters":)" + schema + "}}]}");
+  engine_.answer(engine_.taken.size() - 1, {begun}, FinishReason::max_tokens);
+  EXPECT_THAT(reply->body(), HasSubstr(R"("arguments": "{\"x\": \"sible"})"));
+  EXPECT_THAT(reply->body(), HasSubstr(R"("finish_reason":"length")"));
+  reply =
+      post("/v1/messages", "{" + hi + R"("tools":[{"name":"f","input_schema":)" + schema + "}]}");
+  engine_.answer(engine_.taken.size() - 1, {begun}, FinishReason::max_tokens);
+  EXPECT_THAT(reply->body(), HasSubstr(R"("input": {})"));
+  EXPECT_THAT(reply->body(), HasSubstr(R"("stop_reason": "max_tokens")"));
+}
+
+// On every protocol.
+TEST_F(ChatConstraint, StrictToolsAreEnforcedOrRefused) {
+  const auto ask = [&](const std::string& path, const std::string& tool) {
+    const std::string hi = R"([{"role":"user","content":"Hi"}])";
+    const std::string messages = (path == "/v1/responses" ? "\"input\":" : "\"messages\":") + hi;
+    return post(path, "{" + messages + R"(,"max_tokens":9,"enable_thinking":false,"tools":[)" +
+                          tool + "]}");
+  };
+  const std::string chat = R"({"type":"function","function":{"name":"f","strict":STRICT,)"
+                           R"("parameters":SCHEMA}})";
+  const std::string responses =
+      R"({"type":"function","name":"f","strict":STRICT,"parameters":SCHEMA})";
+  const std::string anthropic = R"({"name":"f","strict":STRICT,"input_schema":SCHEMA})";
+  const auto filled = [](std::string tool, const std::string& strict, const std::string& schema) {
+    tool.replace(tool.find("STRICT"), 6, strict);
+    return tool.replace(tool.find("SCHEMA"), 6, schema);
+  };
+  const std::string color = R"({"type":"object","properties":{"c":{"$ref":"#/$defs/C"}},)"
+                            R"("required":["c"],"$defs":{"C":{"enum":["red"]}}})";
+  const std::string odd = R"({"type":"object","properties":{"c":{"type":"string","not":{}}}})";
+  for (const auto& [path, tool] :
+       {std::pair("/v1/chat/completions", chat), std::pair("/v1/responses", responses),
+        std::pair("/v1/messages", anthropic)}) {
+    ASSERT_EQ(ask(path, filled(tool, "true", color))->status(), 0) << path;
+    const Constraint& form = *engine_.taken.back().request.constraint;
+    const std::string call =
+        "<tool_call>\n<function=f>\n<parameter=c>\nCOLOR\n</parameter>\n"
+        "</function>\n</tool_call>";
+    const std::string thoughts = path == std::string("/v1/responses") ? "</think>\n\n" : "";
+    const auto with = [&](const std::string& name) {
+      return thoughts + std::regex_replace(call, std::regex("COLOR"), name);
+    };
+    EXPECT_TRUE(accepts(form, with("red"))) << path;
+    EXPECT_FALSE(accepts(form, with("blue"))) << path;
+    const auto refused = ask(path, filled(tool, "true", odd));
+    EXPECT_EQ(refused->status(), 400) << path;
+    EXPECT_THAT(refused->body(), HasSubstr("not")) << path;
+    EXPECT_EQ(ask(path, filled(tool, "false", odd))->status(), 0) << path;
+  }
+}
+
 TEST_F(ChatConstraint, EndsThoughtsAfterTheirBudget) {
-  ThinkingBudget budget(tokenizer(), Thoughts::begun, 2, nullptr);
+  ThinkingBudget budget(tokenizer(), {Thoughts::begun, 2, true}, nullptr);
   const int32_t word = tokenizer().encode("word")[0];
   EXPECT_TRUE(budget.free());
   budget.advance(word);
@@ -124,13 +213,21 @@ TEST_F(ChatConstraint, EndsThoughtsAfterTheirBudget) {
 
 TEST_F(ChatConstraint, LeavesThoughtsThatEndInTimeAlone) {
   for (const char* end : {"</think>", "<tool_call>"}) {
-    ThinkingBudget budget(tokenizer(), Thoughts::begun, 2, nullptr);
+    ThinkingBudget budget(tokenizer(), {Thoughts::begun, 2, true}, nullptr);
     budget.advance(*tokenizer().find(end));
     for (int i = 0; i < 20; ++i) {
       EXPECT_TRUE(budget.free());
       budget.advance(65);
     }
   }
+}
+
+TEST_F(ChatConstraint, WithoutToolsACallsTagIsAThought) {
+  ThinkingBudget budget(tokenizer(), {Thoughts::begun, 2, false}, nullptr);
+  budget.advance(*tokenizer().find("<tool_call>"));
+  EXPECT_TRUE(budget.free());
+  budget.advance(65);
+  EXPECT_FALSE(budget.free());
 }
 
 TEST_F(ChatConstraint, TakesTheBudgetByAnyName) {

@@ -164,6 +164,22 @@ TEST_F(ChatPrompt, SaysThatATemplateHidesTheMessageToContinue) {
               HasSubstr("leaves out the end of the final message"));
 }
 
+// Clients shorten a conversation if they read these words.
+TEST_F(ChatPrompt, WhatIsTooMuchForTheTemplateIsTooLong) {
+  ServedModel model = served();
+  const ChatTemplate wordy = ChatTemplate::from_text(
+                                 "{% for m in messages %}{% for i in range(20) %}{{ m.content }}"
+                                 "{% endfor %}{% endfor %}",
+                                 "test")
+                                 .value();
+  model.chat_template = &wordy;
+  ChatRequest request;
+  request.messages = {JsonObject{{"role", "user"}, {"content", std::string(1u << 20, 'x')}}};
+  const auto refused = std::get<ApiError>(PromptWriter(model, false).write(request));
+  EXPECT_EQ(refused.code, "context_length_exceeded");
+  EXPECT_THAT(anthropic_error_body(refused), HasSubstr("prompt is too long: "));
+}
+
 TEST_F(ChatPrompt, NotesWhereMessagesEnd) {
   prompt(R"("messages":[{"role":"system","content":"S"},{"role":"user","content":"Hi"},)"
          R"({"role":"assistant","content":"Ho"},{"role":"user","content":"Again"}])");

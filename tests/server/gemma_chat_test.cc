@@ -122,7 +122,7 @@ TEST_F(GemmaChat, WithoutToolsACallIsUnlikely) {
 }
 
 TEST_F(GemmaChat, ABudgetBeginsWithTheChannel) {
-  ThinkingBudget budget(tokenizer(), Thoughts::may_begin, 1, nullptr);
+  ThinkingBudget budget(tokenizer(), {Thoughts::may_begin, 1, true}, nullptr);
   const int32_t word = *tokenizer().find("a");
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(budget.free());
@@ -153,7 +153,7 @@ TEST_F(GemmaChat, AFormMayFollowThoughts) {
 }
 
 TEST_F(GemmaChat, ABudgetEndsTheChannel) {
-  ThinkingBudget budget(tokenizer(), Thoughts::begun, 0, nullptr);
+  ThinkingBudget budget(tokenizer(), {Thoughts::begun, 0, true}, nullptr);
   std::vector<int32_t> forced;
   while (!budget.free()) {
     ASSERT_LT(forced.size(), 100u);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "text/gemma_template.h"
 
 namespace slip {
 namespace {
@@ -40,6 +41,42 @@ TEST(ChatTemplate, RendersTheGoldens) {
       ASSERT_FALSE(result.ok());
       EXPECT_EQ(result.failure().message, test.at("error").get_string());
     }
+  }
+}
+
+// An agent's session: a question and many calls, each answered.
+JsonArray long_session(int messages) {
+  JsonArray all = array_of(R"([{"role": "user", "content": "go"}])");
+  const JsonArray pair = array_of(
+      R"([{"role": "assistant", "content": "", "tool_calls": [{"id": "1", "type": "function",
+           "function": {"name": "f", "arguments": {"path": "a.cc", "line": 3}}}]},
+          {"role": "tool", "tool_call_id": "1", "content": "int main() {}"}])");
+  while (int(all.size()) < messages) all.insert(all.end(), pair.begin(), pair.end());
+  return all;
+}
+
+TEST(ChatTemplate, LongSessionsTakeStepsInProportion) {
+  for (const std::string& text :
+       {read_text_file(SLIP_SOURCE_DIR "/models/minnow/chat_template.jinja").value(),
+        std::string(kGemmaTemplate)}) {
+    const jinja::Template parsed = jinja::Template::parse(text, "test").value();
+    const JsonObject context = {
+        {"messages", long_session(3000)}, {"tools", nullptr}, {"add_generation_prompt", true}};
+    const Result<std::string> result = parsed.render(context, {.steps = 3000 * 500});
+    EXPECT_TRUE(result.ok()) << result.failure().message;
+  }
+}
+
+// Gemma's looks at all messages for each of them.
+TEST(ChatTemplate, PublishedTemplatesRenderLongSessions) {
+  for (const char* name : {"qwen3.5.jinja", "gemma-4-31b-it.jinja"}) {
+    const fs::path path = fs::path(SLIP_SHARED_DIR "/templates") / name;
+    if (!fs::exists(path)) GTEST_SKIP() << "NOT TESTED: no " << path;
+    ChatTemplate::Request request;
+    request.messages = long_session(2000);
+    request.flags = {{"bos_token", "<bos>"}};
+    const Result<std::string> result = template_of(read_text_file(path).value()).render(request);
+    EXPECT_TRUE(result.ok()) << result.failure().message;
   }
 }
 

@@ -81,11 +81,37 @@ TEST(Jinja, NothingButNamespacesCanBeChanged) {
 TEST(Jinja, StepsAreLimited) {
   const std::string loops =
       "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
-  EXPECT_TRUE(mentions(failure_of(loops), "steps"));
+  const Limits limits{.steps = 2'000'000};
+  EXPECT_TRUE(mentions(failure_of(loops, limits), "steps"));
   // Comparing a value that contains itself many times over would take 2^60 steps.
   std::string doubled = "{% set x = [1] %}{% set y = [1] %}";
   for (int i = 0; i < 60; ++i) doubled += "{% set x = [x, x] %}{% set y = [y, y] %}";
-  EXPECT_TRUE(mentions(failure_of(doubled + "{{ x == y }}"), "steps"));
+  EXPECT_TRUE(mentions(failure_of(doubled + "{{ x == y }}", limits), "steps"));
+}
+
+TEST(Jinja, WhatMeetsALimitForItsSizeIsAboutTheContext) {
+  const std::string text = "{% for x in xs %}{{ x }}{% endfor %}";
+  const JsonObject context = {{"xs", JsonArray(300, "abc")}};
+  for (const Limits& limits : {Limits{.steps = 100}, Limits{.output = 100}, Limits{.memory = 1000}})
+    EXPECT_STREQ(render(text, context, limits).failure().setting, "context");
+  EXPECT_EQ(render(text, context, {.depth = 1}).failure().setting, nullptr);
+  EXPECT_EQ(render("{{ raise_exception('no') }}", context).failure().setting, nullptr);
+}
+
+TEST(Jinja, TheLengthOfAListIsOneStep) {
+  const JsonObject context = {{"xs", JsonArray(3000, "abc")}};
+  const std::string text = "{% for x in xs %}{{ xs|length }}{{ xs|count }}{% endfor %}";
+  EXPECT_TRUE(render(text, context, {.steps = 100'000}).ok());
+}
+
+TEST(Jinja, RoundsOfALoopShareTheirMemory) {
+  const std::string loop = "{% for i in range(9999) %}{% set x = i %}{% endfor %}";
+  EXPECT_TRUE(render(loop, {}, {.memory = 1u << 20}).ok());
+  // But for those that a macro can still see.
+  EXPECT_EQ(rendered("{% set ns = namespace(all=[]) %}{% for i in [1, 2, 3] %}{% set x = i * 2 %}"
+                     "{% macro m() %}{{ x }}{% endmacro %}{% set ns.all = ns.all + [m] %}"
+                     "{% endfor %}{% for m in ns.all %}{{ m() }}{% endfor %}"),
+            "246");
 }
 
 TEST(Jinja, OutputIsLimited) {

@@ -45,7 +45,7 @@ std::string parse_pieces(const std::vector<std::string_view>& pieces, bool in_th
 
 // In one piece, byte by byte, and cut in two at every position: all must agree.
 std::string parse(std::string_view text, bool in_thoughts = false,
-                  OutputParser::Calls calls = OutputParser::Calls::parsed) {
+                  OutputParser::Calls calls = OutputParser::Calls::anywhere) {
   const std::string whole = parse_pieces({text}, in_thoughts, calls);
   std::vector<std::string_view> bytes;
   for (size_t i = 0; i < text.size(); ++i) bytes.push_back(text.substr(i, 1));
@@ -117,6 +117,15 @@ TEST(GemmaOutput, BlanksAndBareWordsAreTolerated) {
   EXPECT_EQ(parse("<|tool_call>call:f{a:,b:007}<tool_call|>"), R"(call f{"a": null, "b": "007"};)");
 }
 
+TEST(GemmaOutput, JsonsQuotesAreTolerated) {
+  EXPECT_EQ(parse(R"(<|tool_call>call:f{"s":"hel, lo","e":[1, "a}\"\n"]}<tool_call|>)"),
+            R"(call f{"s": "hel, lo", "e": [1, "a}\"\n"]};)");
+  EXPECT_EQ(parse("<|tool_call>call:f{s:\"two\nlines\", \"t\" : \"\" }<tool_call|>"),
+            R"(call f{"s": "two\nlines", "t": ""};)");
+  EXPECT_EQ(parse(R"(<|tool_call>call:f{s:"a" or "b",t:"no end}<tool_call|>)"),
+            R"(call f{"s": "\"a\" or \"b\"", "t": "\"no end"};)");
+}
+
 TEST(GemmaOutput, SeveralCallsAndText) {
   EXPECT_EQ(parse("Let me look.\n\n<|tool_call>call:a{}<tool_call|><|tool_call>call:b{x:1}"
                   "<tool_call|>\nDone."),
@@ -131,6 +140,23 @@ TEST(GemmaOutput, MissingEndsAreFilledIn) {
   EXPECT_EQ(parse(R"(<|tool_call>call:f{a:<|"|>un)"), R"(call f{"a": "un"};)");
   EXPECT_EQ(parse("<|tool_call>call:f{a:"), R"(call f{"a": null};)");
   EXPECT_EQ(parse("<|tool_call>call:a{}<|tool_call>call:b{}<tool_call|>"), "call a{};call b{};");
+}
+
+// Nobody should take what was written so far for all of it.
+TEST(GemmaOutput, ACallThatIsCutOffIsNotClosed) {
+  const auto cut = [](std::string_view text) {
+    OutputParser parser(kGemmaOutput, false, {});
+    std::vector<OutputEvent> events = parser.feed(text);
+    parser.cut_off();
+    for (OutputEvent& event : parser.finish()) events.push_back(std::move(event));
+    return joined(events);
+  };
+  EXPECT_EQ(cut("<|tool_call>call:f{"), "call f{;");
+  EXPECT_EQ(cut(R"(<|tool_call>call:f{a:<|"|>sible str)"), R"(call f{"a": "sible str;)");
+  EXPECT_EQ(cut(R"(<|tool_call>call:f{a:<|"|>str<|"|>)"), R"(call f{"a": "str";)");
+  EXPECT_EQ(cut("<|tool_call>call:f{a:[1,12"), R"(call f{"a": [1, ;)");
+  EXPECT_EQ(cut("<|tool_call>call:f{a:1,b"), R"(call f{"a": 1;)");
+  EXPECT_EQ(cut("<|tool_call>call:f{a:1}"), R"(call f{"a": 1};)");
 }
 
 TEST(GemmaOutput, StrayTextInACallIsNotLost) {

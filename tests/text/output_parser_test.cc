@@ -59,8 +59,9 @@ const JsonArray& tools() {
   return kTools;
 }
 
-Parsed parse_pieces(const std::vector<std::string_view>& pieces, bool in_reasoning) {
-  OutputParser parser(kQwenOutput, in_reasoning, tools());
+Parsed parse_pieces(const std::vector<std::string_view>& pieces, bool in_reasoning,
+                    OutputParser::Calls where = OutputParser::Calls::anywhere) {
+  OutputParser parser(kQwenOutput, in_reasoning, tools(), where);
   Parsed parsed;
   for (const std::string_view piece : pieces) parsed.add(parser.feed(piece));
   parsed.add(parser.finish());
@@ -72,13 +73,14 @@ Parsed parse_pieces(const std::vector<std::string_view>& pieces, bool in_reasoni
 }
 
 // Parses in one piece, byte by byte, and cut in two at every position: all must agree.
-Parsed parse(std::string_view text, bool in_reasoning) {
-  const Parsed whole = parse_pieces({text}, in_reasoning);
+Parsed parse(std::string_view text, bool in_reasoning,
+             OutputParser::Calls where = OutputParser::Calls::anywhere) {
+  const Parsed whole = parse_pieces({text}, in_reasoning, where);
   std::vector<std::string_view> bytes;
   for (size_t i = 0; i < text.size(); ++i) bytes.push_back(text.substr(i, 1));
-  EXPECT_EQ(parse_pieces(bytes, in_reasoning), whole) << text;
+  EXPECT_EQ(parse_pieces(bytes, in_reasoning, where), whole) << text;
   for (size_t i = 0; i <= text.size(); ++i)
-    EXPECT_EQ(parse_pieces({text.substr(0, i), text.substr(i)}, in_reasoning), whole)
+    EXPECT_EQ(parse_pieces({text.substr(0, i), text.substr(i)}, in_reasoning, where), whole)
         << text << " cut at " << i;
   return whole;
 }
@@ -135,9 +137,32 @@ TEST(OutputParser, ACallEndsReasoning) {
             (Parsed{"I call", "", {kOslo}}));
 }
 
+TEST(OutputParser, ThoughtsAboutCallsGoOn) {
+  const std::string text = "It is <tool_call> then args. So hi.\n</think>\n\nHi!";
+  const Parsed expected{"It is <tool_call> then args. So hi.\n", "Hi!", {}};
+  EXPECT_EQ(thinking(text), expected);
+  EXPECT_EQ(parse(text, true, OutputParser::Calls::as_content), expected);
+  EXPECT_EQ(parse(std::string(kCall) + "</think>no", true, OutputParser::Calls::as_content),
+            (Parsed{std::string(kCall), "no", {}}));
+}
+
 TEST(OutputParser, ReadsSeveralCalls) {
   const std::string call(kCall);
   EXPECT_EQ(answering(call + "\n" + call + "\n\nDone."), (Parsed{"", "Done.", {kOslo, kOslo}}));
+}
+
+TEST(OutputParser, CallsMayStandInsteadOfAForm) {
+  const auto where = OutputParser::Calls::first;
+  for (const std::string form : {R"({"a": "see <function=f> and <tool_call>\n<function=f>"})",
+                                 R"("<tool_call>")", "no tags", "< <function=f>"}) {
+    EXPECT_EQ(parse(form, false, where), (Parsed{"", form, {}}));
+    EXPECT_EQ(parse("hm</think>\n\n" + form, true, where), (Parsed{"hm", form, {}}));
+  }
+  const std::string call(kCall);
+  EXPECT_EQ(parse(call, false, where), (Parsed{"", "", {kOslo}}));
+  EXPECT_EQ(parse("hm</think>\n\n" + call + "\n" + call, true, where),
+            (Parsed{"hm", "", {kOslo, kOslo}}));
+  EXPECT_EQ(parse("hm " + call, true, where), (Parsed{"hm ", "", {kOslo}}));
 }
 
 TEST(OutputParser, ToleratesMissingTags) {
@@ -153,6 +178,34 @@ TEST(OutputParser, ToleratesMissingTags) {
             (Parsed{"", "", {kOslo}}));
   EXPECT_EQ(answering("<function=f><parameter=text>Oslo\n<tool_call>\n" + open),
             (Parsed{"", "", {kOslo, kOslo}}));
+}
+
+TEST(OutputParser, ABareCallIsOneOfAKnownTool) {
+  EXPECT_EQ(answering("Write <function=foo> and <function=f></function>"),
+            (Parsed{"", "Write <function=foo> and", {{"f", "{}", true}}}));
+  OutputParser parser(kQwenOutput, false, {});
+  EXPECT_EQ(parser.feed("<function=foo>")[0].kind, OutputEvent::Kind::tool_call_start);
+}
+
+// Nobody should take what was written so far for all of it.
+TEST(OutputParser, ACallThatIsCutOffIsNotClosed) {
+  const auto arguments_of = [](std::string_view text) {
+    OutputParser parser(kQwenOutput, false, tools());
+    Parsed parsed;
+    parsed.add(parser.feed(text));
+    parser.cut_off();
+    parsed.add(parser.finish());
+    EXPECT_EQ(parsed.content, "");
+    return parsed.calls.at(0).arguments;
+  };
+  const std::string start = "<tool_call>\n<function=f>\n";
+  EXPECT_EQ(arguments_of(start), "");
+  EXPECT_EQ(arguments_of(start + "<parameter=text>\nsible str"), R"({"text": "sible str)");
+  EXPECT_EQ(arguments_of(start + "<parameter=text>\nstr\n</param"), R"({"text": "str)");
+  EXPECT_EQ(arguments_of(start + "<parameter=count>\n12"), R"({"count": )");
+  EXPECT_EQ(arguments_of(start + "<parameter=count>\n12\n</parameter>\n"), R"({"count": 12)");
+  EXPECT_EQ(arguments_of(kCall), kOslo.arguments);
+  EXPECT_EQ(arguments_of(kCall.substr(0, kCall.size() - 13)), kOslo.arguments);
 }
 
 TEST(OutputParser, AValueEndsAtTheNextParameter) {
@@ -173,6 +226,26 @@ TEST(OutputParser, ValuesMayContainTags) {
                       "{\"text\": \"<b>x</b> </function> </think> <tool_call> "
                       "<parameter=\\n </tool_call> z\"}",
                       true}}}));
+}
+
+// Outside its strings, or where it is none, JSON ends as a text does.
+TEST(OutputParser, StringsOfJsonMayContainTags) {
+  const auto map_of = [](const std::string& value) {
+    const Parsed parsed = answering("<tool_call>\n<function=f>\n<parameter=map>\n" + value +
+                                    "\n</parameter>\n<parameter=count>\n5\n</parameter>\n"
+                                    "</function>\n</tool_call>");
+    EXPECT_EQ(parsed.content, "");
+    EXPECT_EQ(parsed.calls.size(), 1u);
+    return parsed.calls.at(0).arguments;
+  };
+  for (const std::string value :
+       {R"({"a": "x</parameter>y", "b": "<parameter=c>"})", R"({"a": "\"</parameter>\\"})",
+        R"({"a": "</function></tool_call>"})", R"({"</tool_call>": ["<tool_call>\n<function=f>"]})",
+        "\n [1]\n"})
+    EXPECT_EQ(map_of(value),
+              R"({"map": )" + (value[0] == '{' ? value : "\"\\n [1]\\n\"") + R"(, "count": 5})");
+  EXPECT_EQ(map_of(R"({"a": "no end)"), R"({"map": "{\"a\": \"no end", "count": 5})");
+  EXPECT_EQ(map_of("say \"hi"), R"({"map": "say \"hi", "count": 5})");
 }
 
 TEST(OutputParser, StripsOneNewlineAtEachEndOfAValue) {

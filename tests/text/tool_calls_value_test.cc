@@ -52,10 +52,44 @@ TEST(ToolCallValue, Alternatives) {
   EXPECT_EQ(converted("five", either), R"("five")");
 }
 
+TEST(ToolCallValue, ListedTextsAreTexts) {
+  EXPECT_EQ(converted("1", R"({"type": ["string", "integer"], "enum": ["1", 2]})"), R"("1")");
+  EXPECT_EQ(converted("2", R"({"type": ["string", "integer"], "enum": ["1", 2]})"), "2");
+  EXPECT_EQ(converted("null", R"({"type": ["string", "null"], "enum": ["null"]})"), R"("null")");
+  EXPECT_EQ(converted("true", R"({"anyOf": [{"const": "true"}, {"type": "boolean"}]})"),
+            R"("true")");
+}
+
 TEST(ToolCallValue, References) {
   EXPECT_EQ(converted("2", R"({"$ref": "#/$defs/Unit"})"), "2");
   EXPECT_EQ(converted("2", R"({"$ref": "#/$defs/Ring"})"), R"("2")");
   EXPECT_EQ(converted("2", R"({"$ref": "#/$defs/None"})"), R"("2")");
+}
+
+TEST(ToolCallValue, ParametersAreFoundWhereverTheSchemaLeads) {
+  const auto converted_by = [](const std::string& parameters) {
+    const std::string tools = R"([{"name": "f", "parameters": )" + parameters + "}]";
+    return convert_parameter(
+        "2", find_parameter_types(parse_json(tools, "tools").value().get_array(), "f", "p"));
+  };
+  const std::string list = R"({"properties": {"p": {"type": "integer"}}})";
+  EXPECT_EQ(converted_by(list), "2");
+  EXPECT_EQ(converted_by(R"({"$ref": "#/$defs/A", "$defs": {"A": )" + list + "}}"), "2");
+  EXPECT_EQ(converted_by(R"({"allOf": [{}, )" + list + "]}"), "2");
+  EXPECT_EQ(converted_by(R"({"anyOf": [{"$ref": "#"}, )" + list + "]}"), "2");
+  EXPECT_EQ(converted_by(R"({"additionalProperties": {"type": "integer"}})"), "2");
+  EXPECT_EQ(converted_by(R"({"additionalProperties": true})"), R"("2")");
+}
+
+// Each schema is looked at once: these have 50^16 ways to be reached.
+TEST(ToolCallValue, RingsOfAlternativesTakeNoTime) {
+  std::string ring = R"({"$ref": "#/$defs/Many"})";
+  for (int i = 0; i < 49; ++i) ring += R"(, {"$ref": "#/$defs/Many"})";
+  const std::string tools = R"([{"name": "f", "parameters": {"$ref": "#/$defs/Many", "properties":
+      {"p": {"$ref": "#/$defs/Many"}}, "$defs": {"Many": {"anyOf": [)" +
+                            ring + "]}}}}]";
+  const JsonArray parsed = parse_json(tools, "tools").value().get_array();
+  EXPECT_TRUE(find_parameter_types(parsed, "f", "p").only_text());
 }
 
 TEST(ToolCallValue, WithoutASchemaAllIsText) {
