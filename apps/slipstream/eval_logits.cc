@@ -56,7 +56,7 @@ class EvalLogits : public Verb {
   }
 
   Result<int> run() override {
-    SLIP_TRY_STATUS(check_folder_of(out_));
+    SLIP_TRY_STATUS(check_writable(out_));
     SLIP_TRY(const std::vector<int32_t> ids, read_ids(ids_));
     SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, {.context = int64_t(ids.size())}));
     const auto count = int64_t(ids.size());
@@ -106,7 +106,7 @@ class EvalMtp : public Verb {
   }
 
   Result<int> run() override {
-    SLIP_TRY_STATUS(check_folder_of(out_));
+    SLIP_TRY_STATUS(check_writable(out_));
     SLIP_TRY(const std::vector<int32_t> ids, read_ids(ids_));
     if (ids.size() < 2) return error(ids_, ": drafting needs at least two tokens");
     SLIP_TRY(Evaluation evaluation,
