@@ -64,6 +64,8 @@ class BenchLadder : public Verb {
 
   Status settle() override {
     SLIP_TRY_STATUS(model_.take_positional(positional_model_));
+    SLIP_TRY_STATUS(model_.check());
+    if (json_ && output_ == "md") return error("--json and --output md at once are one too many");
     if (json_) output_ = "json";
     if (max_tokens_ && *max_tokens_ < 2)
       return error("--max-tokens must be at least 2, not ", *max_tokens_);
@@ -73,6 +75,9 @@ class BenchLadder : public Verb {
       return error("--simulate-acceptance is a probability from 0 to 1, not ", *acceptance_);
     // A shape's name alone is enough: there are no such files to confuse it with.
     synthetic_ |= ModelSource::is_shape(model_.model);
+    if (synthetic_ && model_.model.empty())
+      return error("--synthetic needs the name of a shape; there are ",
+                   join(ModelSource::shape_names(), ", "));
     if (synthetic_ && !acceptance_)
       return error("random weights never accept a draft, so the ladder would measure nothing; say ",
                    "how many to accept: --simulate-acceptance 0.8");
@@ -81,6 +86,9 @@ class BenchLadder : public Verb {
   }
 
   Result<int> run() override {
+    if (!svg_.empty()) {
+      SLIP_TRY(svg_, place_to_write(svg_));
+    }
     SLIP_TRY_STATUS(fetch_model(model_));
     std::optional<TalkingModel> talking;
     std::optional<ModelSource> shape;
