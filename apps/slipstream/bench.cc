@@ -63,9 +63,9 @@ class Bench : public Verb {
     if (tests_.users && *tests_.users < 1)
       return error("--users must be at least 1, not ", *tests_.users);
     tests_.int8_factors = model_.int8_factors();
-    SLIP_TRY(tests_.prompts, parse_counts(prompts_, 1));
-    SLIP_TRY(tests_.answers, parse_counts(answers_, 1));
-    SLIP_TRY(tests_.depths, parse_counts(depths_, 0));
+    SLIP_TRY(tests_.prompts, of_flag("--prompt-tokens", parse_counts(prompts_, 1)));
+    SLIP_TRY(tests_.answers, of_flag("--new-tokens", parse_counts(answers_, 1)));
+    SLIP_TRY(tests_.depths, of_flag("--depth", parse_counts(depths_, 0)));
     if (tests_.depths.empty() || (tests_.prompts.empty() && tests_.answers.empty()))
       return error("there is nothing to measure: give lengths with -p or -n, and a depth");
     SLIP_TRY(there_, find_projected_machine(project_));

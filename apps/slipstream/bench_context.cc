@@ -49,7 +49,7 @@ class BenchContext : public Verb {
     SLIP_TRY_STATUS(model_.take_positional(positional_model_));
     SLIP_TRY_STATUS(model_.check());
     if (!tokens_) return {};
-    SLIP_TRY(const uint64_t wanted, parse_context(*tokens_));
+    SLIP_TRY(const uint64_t wanted, of_flag("--tokens", parse_context(*tokens_)));
     text_ = int64_t(wanted);
     return {};
   }

@@ -50,7 +50,7 @@ class BenchOps : public Verb {
   Flags& flags() override { return flags_; }
 
   Status settle() override {
-    SLIP_TRY(row_counts_, parse_counts(rows_, 1));
+    SLIP_TRY(row_counts_, of_flag("--rows", parse_counts(rows_, 1)));
     if (row_counts_.empty()) return error("--rows names no number of rows");
     if (depth_ < 0) return error("--depth must not be negative: ", depth_);
     if (repeat_ < 1) return error("--repeat must be at least 1, not ", repeat_);

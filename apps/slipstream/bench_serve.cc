@@ -41,7 +41,7 @@ class BenchServe : public Verb {
   Flags& flags() override { return flags_; }
 
   Status settle() override {
-    SLIP_TRY(user_counts_, parse_counts(users_, 1));
+    SLIP_TRY(user_counts_, of_flag("--users", parse_counts(users_, 1)));
     if (user_counts_.empty()) return error("--users names no number of users");
     const auto at_least = [](int64_t least, const char* flag, int64_t value) -> Status {
       if (value >= least) return {};

@@ -33,8 +33,7 @@ class EvalKl : public Verb {
 
   Status settle() override {
     SLIP_TRY_STATUS(model_.check());
-    if (const auto against = kv_choice(against_); !against.ok())
-      return Error(against.failure()).in("--against");
+    SLIP_TRY([[maybe_unused]] const auto against, of_flag("--against", kv_choice(against_)));
     return text_.check();
   }
 

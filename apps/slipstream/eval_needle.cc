@@ -89,10 +89,8 @@ class EvalNeedle : public Verb {
     SLIP_TRY_STATUS(model_.check());
     if (depths_ < 1) return error("--depths must be at least 1, not ", depths_);
     if (trials_ < 1) return error("--trials must be at least 1, not ", trials_);
-    Result<std::vector<int64_t>> lengths = parse_counts(lengths_, 1);
-    if (!lengths.ok()) return std::move(lengths).failure().in("--lengths");
-    if (lengths.value().empty()) return error("--lengths names none");
-    token_counts_ = std::move(lengths).value();
+    SLIP_TRY(token_counts_, of_flag("--lengths", parse_counts(lengths_, 1)));
+    if (token_counts_.empty()) return error("--lengths names none");
     return {};
   }
 

@@ -121,7 +121,8 @@ Result<std::filesystem::path> locate_model(const std::string& name) {
 
 Result<std::filesystem::path> locate_model_beside_shapes(const std::string& name) {
   Result<std::filesystem::path> folder = locate_model(name);
-  if (folder.ok() || parse_repo_id(name)) return folder;
+  std::error_code ignored;
+  if (folder.ok() || parse_repo_id(name) || std::filesystem::exists(name, ignored)) return folder;
   return error(folder.failure().message, ", nor a shape; those are ",
                join(ModelSource::shape_names(), ", "));
 }
@@ -146,16 +147,13 @@ Result<std::optional<KvRecipe>> kv_choice(const std::string& name) {
 
 Result<MemoryRequest> memory_request(const ModelFlags& flags) {
   MemoryRequest request;
-  const auto named = [](const char* flag, auto parsed) {
-    return parsed.ok() ? std::move(parsed) : std::move(parsed).failure().in(flag);
-  };
-  SLIP_TRY(request.kv, named("--kv-cache", kv_choice(flags.kv_cache)));
+  SLIP_TRY(request.kv, of_flag("--kv-cache", kv_choice(flags.kv_cache)));
   if (flags.context) {
-    SLIP_TRY(const uint64_t context, named("--ctx", parse_context(*flags.context)));
+    SLIP_TRY(const uint64_t context, of_flag("--ctx", parse_context(*flags.context)));
     request.context = int64_t(context);
   }
   if (flags.memory) {
-    SLIP_TRY(request.budget, named("--memory", parse_size(*flags.memory)));
+    SLIP_TRY(request.budget, of_flag("--memory", parse_size(*flags.memory)));
   }
   return request;
 }

@@ -78,7 +78,7 @@ Status ServeOptions::settle(Flags& flags) {
   if (!(shutdown_seconds >= 0)) return error("--shutdown-seconds must not be negative");
   if (tls_certificate.empty() != tls_key.empty())
     return error("--tls-cert and --tls-key belong together");
-  SLIP_TRY(max_body_bytes, parse_size(max_body));
+  SLIP_TRY(max_body_bytes, of_flag("--max-body", parse_size(max_body)));
   constexpr uint64_t kShortestBody = 1024, kLongestBody = uint64_t{1} << 30;
   if (max_body_bytes < kShortestBody || max_body_bytes > kLongestBody)
     return error("--max-body is 1KiB to 1GiB, not ", max_body);

@@ -59,6 +59,13 @@ TEST(Inspect, RefusesBrokenCheckpoints) {
   EXPECT_THAT(broken.err, HasSubstr("model-00002-of-00002.safetensors"));
 }
 
+TEST(Inspect, AFileIsNotComparedWithShapes) {
+  const Finished done = run({"inspect", SLIP_SOURCE_DIR "/README.md"});
+  EXPECT_EQ(done.status, 1);
+  EXPECT_THAT(done.err, HasSubstr("is a file"));
+  EXPECT_THAT(done.err, Not(HasSubstr("shape")));
+}
+
 TEST(Inspect, AHeadThatIsNotUsedIsNamed) {
   const TemporaryFolder folder;
   for (const auto& entry : std::filesystem::directory_iterator(SLIP_SOURCE_DIR "/models/minnow"))
@@ -187,6 +194,7 @@ TEST(Help, WrongCommandLinesHaveAStatusOfTheirOwn) {
       {"eval", "logits", "--last", "0"},
       {"eval", "ppl", "--memory", "10G5"},
       {"run", "--kv-cache", "k5v5"},
+      {"inspect", "--kv-cache", "k5v5"},
       {"eval", "kl", "--against", "xyz"},
       {"bench", "--ops", "ref", "--device", "cuda"},
       {"bench", "--synthetic"},
