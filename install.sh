@@ -24,6 +24,7 @@ fail() {
 }
 usage() { sed -n '/^# usage/,/^set -e/s/^# \{0,1\}//p' "$0"; }
 
+again=$(printf '%q ' "$0" "$@")  # the command that goes on after a failure
 prefix='' release='' build_dir='' cuda='' model='' serve='' yes='' uninstall=''
 while [ $# -gt 0 ]; do
   case $1 in
@@ -94,13 +95,14 @@ check_tools() {
   missing=$("$here/tools/install-deps.sh" build list) || true
   [ -z "$missing" ] || fail "packages are missing that a build needs; as root, run:" \
     "apt-get update && apt-get install -y --no-install-recommends $(echo $missing)"
-  for tool in cmake ninja c++; do
-    command -v $tool >/dev/null || fail "$tool is not installed; it is needed for a build" \
+  local compiler=${CXX:-c++}
+  for tool in cmake ninja "$compiler"; do
+    command -v "$tool" >/dev/null || fail "$tool is not installed; it is needed for a build" \
       "Debian and Ubuntu: apt-get install -y g++ cmake ninja-build"
   done
   local version
-  version=$(c++ -dumpversion | cut -d. -f1)
-  [ "$version" -ge 12 ] || fail "c++ is version $version; g++ 12 or newer is needed" \
+  version=$("$compiler" -dumpversion | cut -d. -f1)
+  [ "$version" -ge 12 ] || fail "$compiler is version $version; g++ 12 or newer is needed" \
     "apt-get install -y g++-12, then: CXX=g++-12 ./install.sh"
   [ -z "$cuda" ] || command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] ||
     fail "--cuda needs NVIDIA's compiler nvcc, version 12.8 or newer" \
@@ -156,17 +158,25 @@ place_unit() {
   [ "$(id -u)" -ne 0 ] || template=slipstream.service
   rm -rf "$staged/lib/systemd"
   mkdir -p "$(dirname "$into")"
-  sed -e "s|/usr/bin/slipstream|$prefix/bin/slipstream|" -e "s|/etc/slipstream|$settings|" \
-    "$staged/share/slipstream/$template" >"$into"
+  # Paths in a command are quoted: there may be blanks in them.
+  sed -e "/^ExecStart=/s|/usr/bin/slipstream|\"$prefix/bin/slipstream\"|" \
+    -e "/^ExecStart=/s|/etc/slipstream/serve.conf|\"$settings/serve.conf\"|" \
+    -e "/^ExecStart=/!s|/etc/slipstream|$settings|" "$staged/share/slipstream/$template" >"$into"
 }
 
 # The unit needs them to start. Made once: then they are the user's.
-fresh_settings=''
 place_settings() {
   [ ! -f "$settings/serve.conf" ] || return 0
   mkdir -p "$settings"
   cp "$prefix/share/slipstream/serve.conf" "$settings/serve.conf"
-  fresh_settings=1
+}
+
+# What was pulled is served, unless the user's settings name a model, or are JSON.
+name_model_in_settings() {
+  grep -qE '^ *(\{|(model|from-huggingface-repo) *=)' "$settings/serve.conf" ||
+    printf 'model = %s\n' "$model" >>"$settings/serve.conf"
+  grep -qxF "model = $model" "$settings/serve.conf" ||
+    printf '      the server serves what %s names, not %s\n' "$settings/serve.conf" "$model" >&2
 }
 
 install_files() {
@@ -212,11 +222,17 @@ ask() {
   IFS= read -r reply
 }
 
+# As the program takes it.
+check_model() {
+  [[ $model =~ ^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+(@[A-Za-z0-9._/-]+)?$ ]] ||
+    fail "a model is org/name or org/name@revision, not \"$model\""
+}
+
 pull_model() {
   stage "Pulling $model"
   clear_line
-  "$prefix/bin/slipstream" pull "$model" || fail "$model was not pulled; to go on with it:" "$prefix/bin/slipstream pull $model"
-  [ -z "$fresh_settings" ] || printf 'model = %s\n' "$model" >>"$settings/serve.conf"
+  "$prefix/bin/slipstream" pull "$model" || fail "$model was not pulled; to go on with it:" "$again"
+  name_model_in_settings
   done_with "${HF_HOME:-~/.cache/huggingface}"
 }
 
@@ -240,7 +256,7 @@ start_server() {
     sleep 0.2
   done
   done_with "http://127.0.0.1:${port:-8080}, settings in $config"
-  printf '      Ctrl-C ends it. To have it always: %s enable --now %s\n' "$systemctl" "$unit" >&2
+  printf '      Ctrl-C ends it. To have it always: %s enable --now %s\n' "$systemctl" "$(printf %q "$unit")" >&2
   wait $pid
 }
 
@@ -272,6 +288,7 @@ if [ -n "$uninstall" ]; then
   remove_all
   exit 0
 fi
+[ -z "$model" ] || check_model
 staged=$(mktemp -d)
 trap 'rm -rf "$staged"' EXIT
 trap 'clear_line; echo "interrupted; run it again to go on" >&2; exit 130' INT TERM
@@ -279,7 +296,10 @@ check_system
 if [ -n "$release" ]; then unpack; else build; fi
 install_files
 check_program
-if [ -z "$model" ] && ask "A model to pull (org/name), or Enter for none:"; then model=$reply; [ -z "$model" ] || stages=$((stages + 1)); fi
+if [ -z "$model" ] && ask "A model to pull (org/name), or Enter for none:"; then
+  model=$reply
+  [ -z "$model" ] || { check_model; stages=$((stages + 1)); again+="--model $model"; }
+fi
 [ -z "$model" ] || pull_model
 if [ -z "$serve" ] && ask "Start the server now? [y/N]"; then case $reply in [yY]*) serve=1 stages=$((stages + 1)) ;; esac; fi
 [ -z "$serve" ] || start_server

@@ -17,13 +17,14 @@ man_page() {
   printf '.TH SLIPSTREAM 1 "" "%s" "User Commands"\n' "$version"
   printf '.SH NAME\nslipstream \\- runs large language models on one machine, straight from their files\n'
   printf '.SH SYNOPSIS\n.B slipstream\n.I VERB\n[\\fIOPTIONS\\fR]\n'
-  printf '.SH DESCRIPTION\n.nf\n'
+  # Help is up to 80 columns wide: there is none for an indentation.
+  printf '.SH DESCRIPTION\n.in 0\n.nf\n'
   printf '%s\n' "$help" | sed '1,/^Usage:/d' | roff
   printf '.fi\n'
   # Verbs stand two spaces deep between "Verbs:" and the next empty line; two words at most.
   printf '%s\n' "$help" | sed -n '/^Verbs:/,/^$/s/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' |
     while read -r verb; do
-      printf '.SH "SLIPSTREAM %s"\n.nf\n' "$(printf %s "$verb" | tr a-z A-Z)"
+      printf '.SH "SLIPSTREAM %s"\n.in 0\n.nf\n' "$(printf %s "$verb" | tr a-z A-Z)"
       # shellcheck disable=SC2086  # a verb may be two words
       "$binary" $verb --help </dev/null | roff
       printf '\n.fi\n'

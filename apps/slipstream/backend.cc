@@ -1,10 +1,8 @@
 #include "backend.h"
 
-#include <climits>
 #include <cstdio>
 #include <filesystem>
 
-#include "base/ascii.h"
 #include "kernels/cpu/cpu_ops.h"
 #include "kernels/cuda_ops.h"
 #include "kernels/ref/ref_ops.h"
@@ -20,17 +18,6 @@ Result<Isa> chosen_isa(const std::string& name) {
   return error("--isa ", name, ": this processor does not have it");
 }
 
-// "cuda" and "cuda:0" are the first device; nothing for what names no GPU.
-std::optional<int> gpu_number(std::string_view device) {
-  if (device == "cuda") return 0;
-  constexpr std::string_view kPrefix = "cuda:";
-  if (!device.starts_with(kPrefix)) return std::nullopt;
-  device.remove_prefix(kPrefix.size());
-  const std::optional<uint64_t> number = parse_decimal(device);
-  if (!number || *number > INT_MAX) return std::nullopt;
-  return int(*number);
-}
-
 // Whether the machine has one, whatever state its driver is in.
 bool has_gpu() {
   std::error_code ignored;
@@ -39,12 +26,8 @@ bool has_gpu() {
 
 // Whether the GPU was asked for, or nothing else was and there is one.
 Result<bool> add_cuda(const ModelFlags& flags, Backend& backend) {
-  const std::optional<int> asked = gpu_number(flags.device);
-  if (!asked && flags.device != "auto" && flags.device != "cpu")
-    return error("--device is auto, cpu or cuda:N, not \"", flags.device, "\"");
-  const bool cpu_only = flags.ops == "ref" || !flags.isa.empty() || flags.int8_factors() == 1;
-  if (!asked && (flags.device == "cpu" || cpu_only)) return false;
-  if (cpu_only) return error("--ops ref, --isa and --activations 8 are for --device cpu");
+  const std::optional<int> asked = flags.gpu();
+  if (!asked && (flags.device == "cpu" || flags.cpu_only())) return false;
   const int device = asked.value_or(0);
   Result<std::unique_ptr<Ops>> ops = make_cuda_ops(device);
   if (!ops.ok()) {
@@ -65,7 +48,6 @@ Result<bool> add_cuda(const ModelFlags& flags, Backend& backend) {
 
 Result<Backend> make_backend(const ModelFlags& flags) {
   const int64_t threads = flags.threads.value_or(available_threads());
-  if (threads < 1 || threads > 1024) return error("--threads must be 1 to 1024, not ", threads);
   Backend backend;
   backend.pool = std::make_unique<ThreadPool>(int(threads));
   SLIP_TRY(backend.isa, chosen_isa(flags.isa));

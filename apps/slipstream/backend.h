@@ -18,6 +18,7 @@ struct Backend {
   Isa isa = Isa::portable;
   std::string description;  // "cpu (AVX2), 2 threads"
 };
+// The flags have passed their check().
 Result<Backend> make_backend(const ModelFlags& flags);
 
 // What --device auto would find.

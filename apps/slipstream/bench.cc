@@ -1,7 +1,6 @@
 // bench: tokens per second of prompts (pp) and of answers (tg), at several depths of context, with
 // bytes per step and their share of what the machine can do.
 #include <cstdio>
-#include <filesystem>
 
 #include "backend.h"
 #include "base/clock.h"
@@ -11,6 +10,7 @@
 #include "loading_bar.h"
 #include "model_flags.h"
 #include "pull_model.h"
+#include "setting_flags.h"
 #include "verb.h"
 
 namespace slip {
@@ -18,7 +18,7 @@ namespace {
 
 class Bench : public Verb {
  public:
-  Bench() : flags_("bench", "Measure tokens per second and the share of the memory bandwidth") {
+  Bench() : flags_("bench", "Measure tokens per second and the share of the bandwidth") {
     flags_.positional("MODEL", &positional_model_,
                       "A folder, a repository id, or with --synthetic a shape");
     model_.add_to(flags_);
@@ -52,19 +52,30 @@ class Bench : public Verb {
     SLIP_TRY_STATUS(model_.take_positional(positional_model_));
     // A shape's name alone is enough: there are no such files to confuse it with.
     synthetic_ |= ModelSource::is_shape(model_.model);
+    SLIP_TRY_STATUS(model_.check());
+    if (synthetic_ && model_.model.empty())
+      return error("--synthetic needs the name of a shape; there are ",
+                   join(ModelSource::shape_names(), ", "));
+    if (json_ && output_ != "table" && output_ != "json")
+      return error("--json and --output ", output_, " at once are one too many");
     if (json_) output_ = "json";
     if (tests_.repeat < 1) return error("--repeat must be at least 1, not ", tests_.repeat);
     if (tests_.users && *tests_.users < 1)
       return error("--users must be at least 1, not ", *tests_.users);
     tests_.int8_factors = model_.int8_factors();
-    SLIP_TRY(tests_.prompts, parse_counts(prompts_, 1));
-    SLIP_TRY(tests_.answers, parse_counts(answers_, 1));
-    SLIP_TRY(tests_.depths, parse_counts(depths_, 0));
+    SLIP_TRY(tests_.prompts, of_flag("--prompt-tokens", parse_counts(prompts_, 1)));
+    SLIP_TRY(tests_.answers, of_flag("--new-tokens", parse_counts(answers_, 1)));
+    SLIP_TRY(tests_.depths, of_flag("--depth", parse_counts(depths_, 0)));
+    if (tests_.depths.empty() || (tests_.prompts.empty() && tests_.answers.empty()))
+      return error("there is nothing to measure: give lengths with -p or -n, and a depth");
     SLIP_TRY(there_, find_projected_machine(project_));
     return {};
   }
 
   Result<int> run() override {
+    if (!save_.empty()) {
+      SLIP_TRY(save_, place_to_write(save_));
+    }
     SLIP_TRY_STATUS(fetch_model(model_));
     SLIP_TRY(const ModelSource source, open_source());
     SLIP_TRY(const Backend backend, make_backend(model_));
@@ -76,11 +87,6 @@ class Bench : public Verb {
   }
 
  private:
-  std::string name() const {
-    if (model_.model.empty()) return "minnow";
-    return synthetic_ ? model_.model : std::filesystem::path(model_.model).filename().string();
-  }
-
   Result<ModelSource> open_source() const {
     if (synthetic_) return ModelSource::synthetic(model_.model);
     SLIP_TRY(const std::filesystem::path folder, locate_model_beside_shapes(model_.model));
@@ -94,11 +100,16 @@ class Bench : public Verb {
     if (!options.memory.context) options.memory.context = tests_.context();
     options.memory.sequences = tests_.users.value_or(1);
     options.logit_rows = tests_.users.value_or(1);
-    std::fprintf(stderr, "loading %s\n", name().c_str());
+    const std::string name = model_.name();
+    std::fprintf(stderr, "loading %s\n", name.c_str());
     const Stopwatch load_clock;
-    SLIP_TRY(const auto engine,
-             Engine::load(source, options, *backend.ops, *backend.pool, loading_bar(name())));
-    BenchResult result{.model = name(),
+    Result<std::unique_ptr<Engine>> loaded =
+        Engine::load(source, options, *backend.ops, *backend.pool, loading_bar(name));
+    if (!loaded.ok() && !model_.context)
+      return advise_on_context(std::move(loaded).failure(),
+                               "-p, -n and -d set how long the tests are");
+    SLIP_TRY(const std::unique_ptr<Engine> engine, std::move(loaded));
+    BenchResult result{.model = name,
                        .synthetic = synthetic_,
                        .kv = engine->memory().cache_format.kv,
                        .weight_bytes = engine->model().weight_bytes(),

@@ -10,6 +10,7 @@
 #include "model_flags.h"
 #include "numbers.h"
 #include "pull_model.h"
+#include "setting_flags.h"
 #include "terminal.h"
 #include "timed_ops.h"
 #include "verb.h"
@@ -27,7 +28,8 @@ struct Depth {
 class BenchContext : public Verb {
  public:
   BenchContext() : flags_("bench context", "Measure what a token costs as its context grows") {
-    flags_.positional("MODEL", &positional_model_, "A folder or the name of a shape");
+    flags_.positional("MODEL", &positional_model_,
+                      "A folder, a repository id or the name of a shape");
     model_.add_to(flags_);
     model_.add_download_to(flags_);
     flags_.option("--tokens", &tokens_, "N",
@@ -38,13 +40,18 @@ class BenchContext : public Verb {
         "Reads one long text of random tokens and stops at 1K, 2K, 4K, ... to decode some. "
         "Attention\n"
         "should grow with the text, delta-net layers should not.\n\n"
-        "  slipstream bench context qwen3.5-nano --kv-cache k4v4    to 262,144 tokens in minutes");
+        "  slipstream bench context qwen3.5-nano --kv-cache k4v4   256K tokens in minutes");
   }
   Flags& flags() override { return flags_; }
 
   Status settle() override {
     if (decoded_ < 1) return error("--decoded must be at least 1, not ", decoded_);
-    return model_.take_positional(positional_model_);
+    SLIP_TRY_STATUS(model_.take_positional(positional_model_));
+    SLIP_TRY_STATUS(model_.check());
+    if (!tokens_) return {};
+    SLIP_TRY(const uint64_t wanted, of_flag("--tokens", parse_context(*tokens_)));
+    text_ = int64_t(wanted);
+    return {};
   }
 
   Result<int> run() override {
@@ -58,13 +65,17 @@ class BenchContext : public Verb {
     EngineOptions options;
     SLIP_TRY(options.memory, memory_request(model_));
     if (!options.memory.context) options.memory.context = source.max_context();
-    if (tokens_) {
-      SLIP_TRY(const uint64_t wanted, parse_context(*tokens_));
-      options.memory.context = int64_t(wanted);
-    }
+    if (text_) options.memory.context = text_;
+    if (*options.memory.context <= decoded_)
+      return error("a text of ", *options.memory.context, " tokens is not longer than the ",
+                   decoded_, " that are decoded at each depth; --tokens sets the one, --decoded ",
+                   "the other");
     options.weights = weight_choices(model_);
-    SLIP_TRY(const auto engine,
-             Engine::load(source, options, ops, *backend.pool, loading_bar(model_.model)));
+    Result<std::unique_ptr<Engine>> loaded =
+        Engine::load(source, options, ops, *backend.pool, loading_bar(model_.name()));
+    if (!loaded.ok() && text_)
+      return advise_on_context(std::move(loaded).failure(), "--tokens sets how long the text is");
+    SLIP_TRY(const std::unique_ptr<Engine> engine, std::move(loaded));
 
     ignore_broken_pipes();
     const InterruptScope interrupts(InterruptScope::Again::ends_program);
@@ -72,13 +83,14 @@ class BenchContext : public Verb {
     Session session(*engine);
     std::vector<Depth> depths;
     for (const int64_t depth : stops(engine->context())) {
-      SLIP_TRY(const Depth measured, measure(session, ops, depth));
-      if (InterruptScope::interrupted()) break;
-      depths.push_back(measured);
-      if (!json_) print(measured);
+      const Result<Depth> measured = measure(session, ops, depth);
+      if (InterruptScope::interrupted()) break;  // what was measured before is kept
+      if (!measured.ok()) return measured.failure();
+      depths.push_back(measured.value());
+      if (!json_) print(depths.back());
     }
     if (json_) std::printf("%s\n", dump_json(as_json(*engine, depths)).c_str());
-    return 0;
+    return InterruptScope::interrupted() ? kInterruptedStatus : 0;
   }
 
  private:
@@ -117,7 +129,7 @@ class BenchContext : public Verb {
   }
 
   void print_header(Engine& engine) const {
-    std::printf("%s, %s keys and values, microseconds per token\n", model_.model.c_str(),
+    std::printf("%s, %s keys and values, microseconds per token\n", model_.name().c_str(),
                 name_of(engine.memory().cache_format.kv).c_str());
     std::printf("%10s %12s %12s %12s %12s %12s\n", "context", "prompt", "decode", "attention",
                 "delta net", "other");
@@ -139,7 +151,7 @@ class BenchContext : public Verb {
                                 {"attention_us", depth.attention},
                                 {"delta_net_us", depth.delta_net},
                                 {"other_us", depth.other}});
-    return {{"model", model_.model},
+    return {{"model", model_.name()},
             {"kv_cache", name_of(engine.memory().cache_format.kv)},
             {"depths", std::move(list)},
             {"machine", describe_machine()}};
@@ -149,6 +161,7 @@ class BenchContext : public Verb {
   ModelFlags model_;
   std::string positional_model_;
   std::optional<std::string> tokens_;
+  std::optional<int64_t> text_;  // what settle() makes of it
   int64_t decoded_ = 16;
   bool json_ = false;
 };

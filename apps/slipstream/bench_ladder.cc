@@ -1,6 +1,4 @@
 // bench ladder: what each technique is worth, one on top of the other, on one model.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 
@@ -13,6 +11,7 @@
 #include "machine.h"
 #include "model_flags.h"
 #include "numbers.h"
+#include "progress_line.h"
 #include "projection.h"
 #include "pull_model.h"
 #include "roofs.h"
@@ -64,6 +63,8 @@ class BenchLadder : public Verb {
 
   Status settle() override {
     SLIP_TRY_STATUS(model_.take_positional(positional_model_));
+    SLIP_TRY_STATUS(model_.check());
+    if (json_ && output_ == "md") return error("--json and --output md at once are one too many");
     if (json_) output_ = "json";
     if (max_tokens_ && *max_tokens_ < 2)
       return error("--max-tokens must be at least 2, not ", *max_tokens_);
@@ -73,6 +74,9 @@ class BenchLadder : public Verb {
       return error("--simulate-acceptance is a probability from 0 to 1, not ", *acceptance_);
     // A shape's name alone is enough: there are no such files to confuse it with.
     synthetic_ |= ModelSource::is_shape(model_.model);
+    if (synthetic_ && model_.model.empty())
+      return error("--synthetic needs the name of a shape; there are ",
+                   join(ModelSource::shape_names(), ", "));
     if (synthetic_ && !acceptance_)
       return error("random weights never accept a draft, so the ladder would measure nothing; say ",
                    "how many to accept: --simulate-acceptance 0.8");
@@ -81,6 +85,9 @@ class BenchLadder : public Verb {
   }
 
   Result<int> run() override {
+    if (!svg_.empty()) {
+      SLIP_TRY(svg_, place_to_write(svg_));
+    }
     SLIP_TRY_STATUS(fetch_model(model_));
     std::optional<TalkingModel> talking;
     std::optional<ModelSource> shape;
@@ -101,7 +108,12 @@ class BenchLadder : public Verb {
     if (!setup.memory.context) setup.memory.context = setup.tests.context();
     setup.seconds = seconds_;
     setup.acceptance = acceptance_;
-    if (::isatty(STDERR_FILENO)) show_progress(setup);
+    // What is going on, and a line that stays for each configuration.
+    ProgressLine line(progress_style());
+    if (line.changes()) {
+      setup.doing = [&](const std::string& text) { line.show(text); };
+      setup.done = [&](const std::string& text) { line.say(text); };
+    }
 
     const double roof_seconds = std::min(1.0, 2 * seconds_);
     const Roofs before = measure_roofs(backend_, roof_seconds);
@@ -138,17 +150,6 @@ class BenchLadder : public Verb {
     for (LadderTest& test : tests.list)
       test.max_tokens = std::min(test.max_tokens, max_tokens_.value_or(test.max_tokens));
     return tests;
-  }
-
-  // One line that says what is going on, and one that stays for each configuration.
-  static void show_progress(LadderSetup& setup) {
-    setup.doing = [](const std::string& text) {
-      std::fprintf(stderr, "\r\033[K%s", text.c_str());
-      std::fflush(stderr);
-    };
-    setup.done = [](const std::string& text) {
-      std::fprintf(stderr, "\r\033[K%s\n", text.c_str());
-    };
   }
 
   // One for each rung that was measured; rate(rung) in tokens per second.

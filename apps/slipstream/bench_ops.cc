@@ -10,6 +10,7 @@
 #include "pull_model.h"
 #include "recording_ops.h"
 #include "roofs.h"
+#include "setting_flags.h"
 #include "verb.h"
 
 namespace slip {
@@ -32,7 +33,8 @@ struct Kind {
 class BenchOps : public Verb {
  public:
   BenchOps() : flags_("bench ops", "Measure the speed of each kernel at the shapes of a model") {
-    flags_.positional("MODEL", &positional_model_, "A folder or the name of a shape");
+    flags_.positional("MODEL", &positional_model_,
+                      "A folder, a repository id or the name of a shape");
     model_.add_to(flags_);
     model_.add_download_to(flags_);
     flags_.option("--rows", &rows_, "N,...",
@@ -48,9 +50,12 @@ class BenchOps : public Verb {
   Flags& flags() override { return flags_; }
 
   Status settle() override {
-    SLIP_TRY(row_counts_, parse_counts(rows_, 1));
+    SLIP_TRY(row_counts_, of_flag("--rows", parse_counts(rows_, 1)));
     if (row_counts_.empty()) return error("--rows names no number of rows");
-    return model_.take_positional(positional_model_);
+    if (depth_ < 0) return error("--depth must not be negative: ", depth_);
+    if (repeat_ < 1) return error("--repeat must be at least 1, not ", repeat_);
+    SLIP_TRY_STATUS(model_.take_positional(positional_model_));
+    return model_.check();
   }
 
   Result<int> run() override {
@@ -65,8 +70,12 @@ class BenchOps : public Verb {
       options.memory.context = depth_ + std::ranges::max(rows) + kMaxDrafts + 1;
     options.weights = weight_choices(model_);
     options.max_drafts = kMaxDrafts;
-    SLIP_TRY(const auto engine,
-             Engine::load(source, options, ops, *backend.pool, loading_bar(model_.model)));
+    Result<std::unique_ptr<Engine>> loaded =
+        Engine::load(source, options, ops, *backend.pool, loading_bar(model_.name()));
+    if (!loaded.ok() && !model_.context)
+      return advise_on_context(std::move(loaded).failure(),
+                               "--depth and --rows set how long the text is");
+    SLIP_TRY(const std::unique_ptr<Engine> engine, std::move(loaded));
     const double bandwidth = measure_roofs(backend, 0.5).read_bytes_per_second;
     std::printf("%s; memory reads %.1f GB/s\n", backend.description.c_str(), bandwidth / 1e9);
     for (const int64_t count : rows) {

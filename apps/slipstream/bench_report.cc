@@ -28,16 +28,17 @@ TableLine line_of(const BenchResult& result, const BenchRow& row) {
 JsonObject json_of(const BenchResult& result, const BenchRow& row) {
   const double of_bandwidth = result.share_of_bandwidth(row);
   const double of_int8_rate = result.share_of_int8_rate(row);
+  const auto of_decoding = [&](const Json& value) { return row.decodes() ? value : Json(); };
   JsonObject object{{"test", row.test},
                     {"depth", row.depth},
                     {"tokens_per_second", row.tokens_per_second},
                     {"spread", row.spread},
-                    {"bytes_per_step", row.bytes_per_step},
-                    {"gb_per_s", row.bytes_per_second() / 1e9},
-                    {"share_of_bandwidth", of_bandwidth},
-                    {"share_of_int8_rate", of_int8_rate},
+                    {"bytes_per_step", of_decoding(row.bytes_per_step)},
+                    {"gb_per_s", of_decoding(row.bytes_per_second() / 1e9)},
+                    {"share_of_bandwidth", of_decoding(of_bandwidth)},
+                    {"share_of_int8_rate", of_decoding(of_int8_rate)},
                     // Of the time that the binding of the two roofs needs.
-                    {"share_of_roof", std::max(of_bandwidth, of_int8_rate)}};
+                    {"share_of_roof", of_decoding(std::max(of_bandwidth, of_int8_rate))}};
   if (result.there && row.decodes())
     object["projected_tokens_per_second"] = result.projected_rate(row);
   return object;

@@ -14,9 +14,7 @@ namespace {
 
 class BenchServe : public Verb {
  public:
-  BenchServe()
-      : flags_("bench serve",
-               "Measure a running server: latency and tokens per second for several users") {
+  BenchServe() : flags_("bench serve", "Measure a running server with several users at once") {
     flags_.option("--url", &url_, "URL", "Address of the server");
     flags_.option("-m,--model", &model_, "NAME",
                   "Name of the model; default: the first that the server lists");
@@ -43,14 +41,24 @@ class BenchServe : public Verb {
   Flags& flags() override { return flags_; }
 
   Status settle() override {
-    SLIP_TRY(user_counts_, parse_counts(users_, 1));
+    SLIP_TRY(user_counts_, of_flag("--users", parse_counts(users_, 1)));
     if (user_counts_.empty()) return error("--users names no number of users");
-    if (rounds_ < 1 || prompt_tokens_ < 1 || conversation_tokens_ < 1 || new_tokens_ < 2)
-      return error("--new-tokens must be at least 2, other numbers at least 1");
-    return {};
+    const auto at_least = [](int64_t least, const char* flag, int64_t value) -> Status {
+      if (value >= least) return {};
+      return error(flag, " must be at least ", least, ", not ", value);
+    };
+    SLIP_TRY_STATUS(at_least(1, "--repeat", rounds_));
+    SLIP_TRY_STATUS(at_least(1, "--prompt-tokens", prompt_tokens_));
+    SLIP_TRY_STATUS(at_least(2, "--new-tokens", new_tokens_));
+    SLIP_TRY_STATUS(at_least(0, "--conversations", conversations_));
+    return at_least(1, "--conversation-tokens", conversation_tokens_);
   }
 
   Result<int> run() override {
+    for (std::string* file : {&save_, &svg_}) {
+      if (file->empty()) continue;
+      SLIP_TRY(*file, place_to_write(*file));
+    }
     ignore_broken_pipes();
     SLIP_TRY(const MeasuredServer server,
              MeasuredServer::at(url_, {.api_key = user_environment().api_key,

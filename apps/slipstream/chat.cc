@@ -232,6 +232,7 @@ Result<int> chat(const RunOptions& options, const Terminal& terminal) {
   const JsonArray probe{JsonObject{{"role", "user"}, {"content", "?"}}};
   SLIP_TRY([[maybe_unused]] const ChatPrompt prompt, model.prompt(probe, options.thinking()));
   SLIP_TRY_STATUS(model.load_for_chat(options.model, options.speculation));
+  SLIP_TRY_STATUS(options.sampling.check_ids(model.engine().model().info().vocabulary));
   const Styles styles(terminal.colors);
   if (!options.quiet) {
     std::printf("%s%s%s%s · %s · context %s · /help shows what you can do%s\n", styles.bold.data(),

@@ -53,7 +53,8 @@ Status Conversation::save(const std::filesystem::path& path, const std::string& 
   if (!replace && std::filesystem::exists(path, ignored))
     return error(path.string(), " is there already; choose another name, or remove it");
   const bool json = path.extension() == ".json";
-  return write_file_atomically(path, json ? as_json(model) : as_markdown(model));
+  SLIP_TRY(const std::filesystem::path place, place_to_write(path));
+  return write_file_atomically(place, json ? as_json(model) : as_markdown(model));
 }
 
 }  // namespace slip

@@ -22,10 +22,7 @@ std::string word_of(TensorClass tensor_class) {
 }  // namespace
 
 ConvertDisplay::ConvertDisplay(bool quiet)
-    : line_({.quiet = quiet,
-             .one_line = Terminal::detect(user_environment()).error,
-             .columns = terminal_size().columns}),
-      interrupts_(InterruptScope::Again::ends_program) {
+    : line_(progress_style(quiet)), interrupts_(InterruptScope::Again::ends_program) {
   InterruptScope::reset();
 }
 
@@ -33,6 +30,11 @@ void ConvertDisplay::stage(std::string what, Unit unit) {
   if (what != stage_) meter_ = RateMeter();  // of another kind of work
   stage_ = std::move(what);
   unit_ = unit;
+}
+
+void ConvertDisplay::answer(const std::string& text) {
+  line_.clear();
+  std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 std::string ConvertDisplay::describe(uint64_t done, uint64_t total) const {

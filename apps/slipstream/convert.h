@@ -21,6 +21,8 @@ class ConvertDisplay {
 
   // A note between the lines of progress.
   void say(const std::string& text) { line_.say(text); }
+  // What was asked for: quiet or not, it is told.
+  void answer(const std::string& text);
   // The beginning of the line: what is being done, and in what it is counted.
   enum class Unit { bytes, tokens };
   void stage(std::string what, Unit unit = Unit::bytes);

@@ -1,6 +1,7 @@
 // convert gguf: a checkpoint as a file for llama.cpp.
 #include <cstdio>
 
+#include "base/files.h"
 #include "base/json.h"
 #include "convert.h"
 #include "convert/gguf.h"
@@ -35,7 +36,8 @@ class ConvertGguf : public Verb {
   }
 
   Result<int> run() override {
-    GgufRequest request{.model = {}, .shape = shape_, .out = out_, .with_mtp = !no_mtp_};
+    GgufRequest request{.model = {}, .shape = shape_, .out = {}, .with_mtp = !no_mtp_};
+    SLIP_TRY(request.out, place_to_write(out_));
     if (!model_.empty()) {
       SLIP_TRY(request.model, locate_model(model_));
     }

@@ -59,8 +59,8 @@ class ConvertHybrid : public Verb {
         "run is\nsimply started again.\n\nClasses: " +
         tensor_class_words() +
         "\n\nExample:\n"
-        "  slipstream convert hybrid --int4 ./qwen-int4 --fp8 Qwen/Qwen3.5-122B-A10B-FP8 \\\n"
-        "    --out ./qwen-hybrid");
+        "  slipstream convert hybrid --int4 ./qwen-int4 \\\n"
+        "    --fp8 Qwen/Qwen3.5-122B-A10B-FP8 --out ./qwen-hybrid");
   }
   Flags& flags() override { return flags_; }
 
@@ -92,10 +92,9 @@ class ConvertHybrid : public Verb {
     SLIP_TRY(const HybridPlan plan, plan_hybrid(int4, *fp8, classes_));
     for (const std::string& note : int4.notes()) display.say(cat(int4_, ": ", note));
     display.say(report_text(plan));
-    if (plan.replacements.empty()) {
-      display.say("nothing needs doing: no matrix of these classes can become FP8");
-      return finish(plan, {});
-    }
+    if (plan.replacements.empty())
+      return error("no 16-bit matrix of ", chosen_words(), " is FP8 in ", fp8_,
+                   "; nothing was written");
     if (dry_run_) return finish(plan, {});
     display.stage("hybrid");
     SLIP_TRY(const HybridResult result, make_hybrid({.int4 = int4,
@@ -130,6 +129,12 @@ class ConvertHybrid : public Verb {
                             {"dry_run", dry_run_}};
     if (json_) std::printf("%s\n", dump_json(object).c_str());
     return 0;
+  }
+
+  std::string chosen_words() const {
+    std::vector<std::string> words;
+    for (const TensorClass one : classes_) words.emplace_back(name_of(one));
+    return join(words, ", ");
   }
 
   // A folder wins, then the cache, then the hub.

@@ -12,6 +12,7 @@
 #include "convert_report.h"
 #include "engine/memory_plan.h"
 #include "model_flags.h"
+#include "setting_flags.h"
 
 namespace slip {
 namespace {
@@ -72,15 +73,15 @@ class ConvertQuantize : public Verb {
       flags_.option("--samples", &samples_.samples, "N",
                     "Number of pieces of text to calibrate with");
       flags_.option("--sample-length", &samples_.length, "N", "Length of each piece in tokens");
-      flags_.option("--device", &device_, "auto|cpu|cuda:N",
+      flags_.option("--device", &machine_.device, "auto|cpu|cuda:N",
                     "Processor that reads the text of --calibrate; rounding is done on the CPU");
     }
     flags_.option(
         "--report", &report_, "FILE",
         "Text file to measure the result on: perplexity, distance from the source, drafts");
-    flags_.option("--threads", &threads_, "N", "Number of threads; default: one per core");
+    flags_.option("--threads", &machine_.threads, "N", "Number of threads; default: one per core");
     flags_.flag("--dry-run", &dry_run_, "Say what would be done, and do nothing");
-    flags_.flag("-q,--quiet", &quiet_, "Print only the folder");
+    flags_.flag("-q,--quiet", &quiet_, "Print only the folder, and what --report measures");
     flags_.flag("--json", &json_, "Print a JSON object instead of the folder");
     flags_.footer(
         "The folder appears when it is complete; an interrupted run is simply started again and "
@@ -91,6 +92,11 @@ class ConvertQuantize : public Verb {
 
   Status settle() override {
     if (model_.empty() || out_.empty()) return error("--model and --out are needed");
+    if (samples_.samples < 1) return error("--samples must be at least 1, not ", samples_.samples);
+    if (samples_.length < 2)
+      return error("--sample-length must be at least 2, not ", samples_.length);
+    SLIP_TRY_STATUS(machine_.check());
+    if (calibrate_.empty()) machine_.device = "cpu";
     if (group_ != 128 && group_ != 64 && group_ != 32)
       return error("--group-size is 128, 64 or 32, not ", group_);
     choices_ = form_ == StoredForm::int4 ? autoround_choices() : fp8_choices();
@@ -101,43 +107,57 @@ class ConvertQuantize : public Verb {
   Result<int> run() override {
     ConvertDisplay display(quiet_);
     Result<int> status = convert(display);
-    if (!status.ok()) return convert_failure(std::move(status).failure());
-    return status;
+    if (status.ok()) return status;
+    return convert_failure(advise_on_context(std::move(status).failure(),
+                                             "--sample-length sets the length of a sample"));
   }
 
  private:
-  // Codes that were found, and the folder that they lie in until the checkpoint is there.
-  struct Calibration {
-    OutputFolder work;
-    std::unique_ptr<CalibratedCodes> codes;
-    JsonObject config;
-  };
+  Result<QuantizeResult> quantize(const QuantizeJob& job, const Backend& backend,
+                                  ConvertDisplay& display) const {
+    display.stage(form_ == StoredForm::int4 ? "INT4" : "FP8");
+    return quantize_checkpoint(job, *backend.pool, display.callback());
+  }
 
-  Result<Calibration> calibrate(const QuantizeJob& nearest, const Backend& backend,
-                                ConvertDisplay& display) const {
-    const std::filesystem::path& model = nearest.source.folder();
-    display.stage("writing samples", ConvertDisplay::Unit::tokens);
-    SLIP_TRY(const CalibrationText text, calibrate_ == "self"
-                                             ? samples_of_model(model, samples_, *backend.ops,
-                                                                *backend.pool, display.callback())
-                                             : samples_of_file(model, calibrate_, samples_));
+  Result<QuantizeResult> calibrate(QuantizeJob job, const Backend& backend,
+                                   ConvertDisplay& display) const {
+    const std::filesystem::path& model = job.source.folder();
+    const bool self = calibrate_ == "self";
+    CalibrationText text;
+    if (!self) {
+      SLIP_TRY(text, samples_of_file(model, calibrate_, samples_));
+    }
+    // What the result will say of itself is known before anything takes long.
+    job.quantization_config = autoround_config(
+        job.plan, {.sweeps = kCalibrationSweeps,
+                   .samples = self ? samples_.samples : int64_t(text.samples.size()),
+                   .length = samples_.length,
+                   .dataset = self ? "self" : text.origin});
+    SLIP_TRY(const bool there, is_quantized(job));
+    if (there) {
+      // A run that was killed at its very end has left its codes.
+      SLIP_TRY(OutputFolder left, calibration_folder(out_, "nothing"));
+      SLIP_TRY_STATUS(left.discard());
+      return QuantizeResult{.was_there = true};
+    }
+    if (self) {
+      display.stage("writing samples", ConvertDisplay::Unit::tokens);
+      SLIP_TRY(text,
+               samples_of_model(model, samples_, *backend.ops, *backend.pool, display.callback()));
+    }
     display.say(
         cat("calibrating with ", text.samples.size(), " samples, ", text.tokens(), " tokens"));
-    const JsonObject config =
-        autoround_config(nearest.plan, {.sweeps = kCalibrationSweeps,
-                                        .samples = int64_t(text.samples.size()),
-                                        .length = text.longest(),
-                                        .dataset = text.origin});
     SLIP_TRY(OutputFolder work,
-             calibration_folder(out_, cat(dump_json(config), fingerprint(text))));
-    QuantizeJob rounding = nearest;
+             calibration_folder(out_, cat(dump_json(job.quantization_config), fingerprint(text))));
+    QuantizeJob rounding = job;
+    rounding.quantization_config = autoround_config(job.plan, {});
     rounding.out = work.file("rounded");
     display.stage("rounding");
     SLIP_TRY([[maybe_unused]] const QuantizeResult rounded,
              quantize_checkpoint(rounding, *backend.pool, display.callback()));
-    SLIP_TRY(std::unique_ptr<CalibratedCodes> codes,
-             CalibratedCodes::make({.source = nearest.source,
-                                    .plan = nearest.plan,
+    SLIP_TRY(const std::unique_ptr<CalibratedCodes> codes,
+             CalibratedCodes::make({.source = job.source,
+                                    .plan = job.plan,
                                     .rounded = rounding.out,
                                     .work = work.path(),
                                     .text = text},
@@ -152,7 +172,10 @@ class ConvertQuantize : public Verb {
       display.say(cat("  ", layer.layer, ": outputs are off by ", std::llround(100 * share),
                       " % of what rounding to nearest makes them"));
     }
-    return Calibration{std::move(work), std::move(codes), config};
+    job.codes = codes.get();
+    SLIP_TRY(const QuantizeResult result, quantize(job, backend, display));
+    SLIP_TRY_STATUS(work.discard());
+    return result;
   }
 
   Result<int> convert(ConvertDisplay& display) {
@@ -163,53 +186,51 @@ class ConvertQuantize : public Verb {
     SLIP_TRY(const QuantizePlan plan, plan_quantization(source, options));
     for (const std::string& note : source.notes()) display.say(cat(model_, ": ", note));
     display.say(plan_text(plan));
-    if (dry_run_) return finish(plan, {});
-    ModelFlags machine;
-    machine.threads = threads_;
-    machine.device = calibrate_.empty() ? "cpu" : device_;
-    SLIP_TRY(const Backend backend, make_backend(machine));
-    QuantizeJob job{.source = source,
-                    .plan = plan,
-                    .quantization_config = int4 ? autoround_config(plan, {}) : fp8_config(plan),
-                    .hybrid_note = hybrid_note(plan),
-                    .out = out_};
-    std::optional<Calibration> calibration;
-    if (!calibrate_.empty()) {
-      SLIP_TRY(Calibration found, calibrate(job, backend, display));
-      calibration.emplace(std::move(found));
-      job.codes = calibration->codes.get();
-      job.quantization_config = calibration->config;
+    std::optional<QualityText> report_text;
+    if (!report_.empty()) {
+      SLIP_TRY(report_text, QualityText::read(report_, folder));
     }
-    display.stage(int4 ? "INT4" : "FP8");
-    SLIP_TRY(const QuantizeResult result,
-             quantize_checkpoint(job, *backend.pool, display.callback()));
-    if (calibration) SLIP_TRY_STATUS(calibration->work.discard());
+    if (dry_run_) return finish(plan, {}, {});
+    SLIP_TRY(const Backend backend, make_backend(machine_));
+    const QuantizeJob job{
+        .source = source,
+        .plan = plan,
+        .quantization_config = int4 ? autoround_config(plan, {}) : fp8_config(plan),
+        .hybrid_note = hybrid_note(plan),
+        .out = out_};
+    SLIP_TRY(const QuantizeResult result, calibrate_.empty() ? quantize(job, backend, display)
+                                                             : calibrate(job, backend, display));
     if (result.was_there) {
       display.say("nothing needs doing: the folder holds this checkpoint already");
     } else {
       const double seconds = display.seconds();
+      const bool rounded = calibrate_.empty();
       display.say(
           cat("read ", describe_bytes(plan.source_bytes), ", wrote ",
               describe_bytes(result.written), " in ", describe_seconds(seconds),
-              calibration
-                  ? ""
-                  : cat(" (", std::llround(double(plan.source_bytes) / 1e6 / seconds), " MB/s)")));
+              rounded ? cat(" (", std::llround(double(plan.source_bytes) / 1e6 / seconds), " MB/s)")
+                      : ""));
     }
-    if (!report_.empty()) {
-      SLIP_TRY(const std::string report,
-               quality_report({.source = folder, .made = out_, .text = report_}, backend));
-      display.say(report);
+    JsonObject report;
+    if (report_text) {
+      display.stage("measuring", ConvertDisplay::Unit::tokens);
+      SLIP_TRY(const QualityReport found,
+               measure_quality(*report_text, folder, out_, backend, display.callback()));
+      display.answer(found.text());
+      report = found.json();
     }
     if (!json_) std::printf("%s\n", out_.c_str());
-    return finish(plan, result);
+    return finish(plan, result, std::move(report));
   }
 
-  int finish(const QuantizePlan& plan, const QuantizeResult& result) const {
-    const JsonObject object{{"folder", out_},
-                            {"source_bytes", plan.source_bytes},
-                            {"was_there", result.was_there},
-                            {"written_bytes", result.written},
-                            {"dry_run", dry_run_}};
+  // `report`: what --report measured; empty without it.
+  int finish(const QuantizePlan& plan, const QuantizeResult& result, JsonObject report) const {
+    JsonObject object{{"folder", out_},
+                      {"source_bytes", plan.source_bytes},
+                      {"was_there", result.was_there},
+                      {"written_bytes", result.written},
+                      {"dry_run", dry_run_}};
+    if (!report.empty()) object["report"] = std::move(report);
     if (json_) std::printf("%s\n", dump_json(object).c_str());
     return 0;
   }
@@ -220,9 +241,9 @@ class ConvertQuantize : public Verb {
   std::vector<std::string> classes_;
   FormChoices choices_;
   int64_t group_ = 128;
-  std::string calibrate_, report_, device_ = "auto";
+  std::string calibrate_, report_;
   SampleSize samples_;
-  std::optional<int64_t> threads_;
+  ModelFlags machine_;  // device and threads alone
   bool dry_run_ = false, quiet_ = false, json_ = false;
 };
 

@@ -2,20 +2,42 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "backend.h"
+#include "base/json.h"
+#include "convert/hybrid.h"
 
 namespace slip {
 
-struct QualityRequest {
-  std::filesystem::path source, made;
-  std::string text;       // a file
-  int64_t length = 1024;  // tokens of a window; each is read from nothing
-  int64_t windows = 8;    // at most, from the beginning
+// What it is measured on: the beginning of a file, in windows that are read from nothing. Read
+// before the conversion, which nobody should wait for in vain.
+struct QualityText {
+  static constexpr int64_t kWindowTokens = 1024, kMostWindows = 8;
+
+  static Result<QualityText> read(const std::filesystem::path& file,
+                                  const std::filesystem::path& model);
+  int64_t tokens() const;
+
+  std::vector<std::vector<int32_t>> windows;
 };
 
-// A few lines for people.
-Result<std::string> quality_report(const QualityRequest& request, const Backend& backend);
+struct QualityReport {
+  double perplexity = 0, source_perplexity = 0, perplexity_change = 0;
+  double kl = 0;         // mean, in nats
+  double agreement = 0;  // share of positions with the same first choice
+  // Shares of first drafts that are what the model itself would choose; none without MTP.
+  std::optional<double> drafts{}, source_drafts{};
+
+  std::string text() const;  // a few lines for people
+  JsonObject json() const;
+};
+
+// `progress` counts tokens read.
+Result<QualityReport> measure_quality(const QualityText& text, const std::filesystem::path& source,
+                                      const std::filesystem::path& made, const Backend& backend,
+                                      const ConvertProgress& progress);
 
 }  // namespace slip

@@ -163,7 +163,11 @@ class Doctor : public Verb {
   void look_at_files() {
     if (model_.empty()) return;
     const Result<std::filesystem::path> folder = locate_model(model_);
-    if (!folder.ok()) return;  // which measuring the disk has told
+    if (!folder.ok()) {  // which measuring the disk has told
+      works_ = false;
+      report_["model"] = JsonObject{{"works", false}};
+      return;
+    }
     const Result<ModelSource> source = ModelSource::open(folder.value());
     report_["model"] = JsonObject{{"works", source.ok()}};
     if (!source.ok()) {

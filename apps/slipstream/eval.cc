@@ -1,18 +1,13 @@
 #include "eval.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdio>
 #include <iostream>
 #include <iterator>
 
-#include "backend.h"
 #include "base/files.h"
-#include "base/json.h"
+#include "eval_stats.h"
 #include "loading_bar.h"
-#include "model_flags.h"
 #include "models/model_source.h"
+#include "setting_flags.h"
 
 namespace slip {
 namespace {
@@ -20,17 +15,18 @@ namespace {
 // Rows of logits computed together; 64 rows of a 248,320-token vocabulary are 64 MB.
 constexpr int64_t kEvaluationRows = 64;
 
-Result<std::vector<int32_t>> ids_from(const Json& json, const std::string& path) {
+}  // namespace
+
+Result<std::vector<int32_t>> token_ids(const JsonArray& list, const std::string& source) {
   std::vector<int32_t> ids;
-  for (const Json& value : json.get_array()) {
+  for (const Json& value : list) {
     if (!value.is_int64() || value.get_int64() < 0 || value.get_int64() > INT32_MAX)
-      return error(path, ": expected a list of token ids, found ", describe_json_kind(value));
+      return error(source, ": expected token ids, which are whole numbers from 0 on, found ",
+                   value.is_number() ? dump_json(value) : describe_json_kind(value));
     ids.push_back(int32_t(value.get_int64()));
   }
   return ids;
 }
-
-}  // namespace
 
 Result<std::vector<std::vector<int32_t>>> read_id_lists(const std::string& path) {
   SLIP_TRY(const std::string text, read_text_file(path));
@@ -52,12 +48,12 @@ Result<std::vector<std::vector<int32_t>>> read_id_lists(const std::string& path)
     for (const Json& list : array) {
       if (!list.is_array())
         return error(path, ": expected a list of lists, found ", describe_json_kind(list));
-      SLIP_TRY(std::vector<int32_t> ids, ids_from(list, path));
+      SLIP_TRY(std::vector<int32_t> ids, token_ids(list.get_array(), path));
       lists.push_back(std::move(ids));
     }
     return lists;
   }
-  SLIP_TRY(std::vector<int32_t> ids, ids_from(json, path));
+  SLIP_TRY(std::vector<int32_t> ids, token_ids(array, path));
   lists.push_back(std::move(ids));
   return lists;
 }
@@ -87,8 +83,10 @@ Result<std::unique_ptr<Engine>> load_engine(const Backend& backend, const ModelF
   options.with_drafter = needs.with_drafter;
   options.max_rows = kEvaluationRows;
   options.logit_rows = kEvaluationRows;
-  return Engine::load(source, options, *backend.ops, *backend.pool,
-                      loading_bar(folder.filename().string()));
+  Result<std::unique_ptr<Engine>> engine =
+      Engine::load(source, options, *backend.ops, *backend.pool, loading_bar(flags.name()));
+  if (engine.ok() || flags.context) return engine;
+  return advise_on_context(std::move(engine).failure(), needs.advice);
 }
 
 Result<Evaluation> load_for_evaluation(const ModelFlags& flags, const EvaluationNeeds& needs) {
@@ -98,14 +96,16 @@ Result<Evaluation> load_for_evaluation(const ModelFlags& flags, const Evaluation
   return evaluation;
 }
 
-std::function<void(int64_t done, int64_t total)> progress_line(const std::string& what) {
-  if (!::isatty(STDERR_FILENO)) return [](int64_t, int64_t) {};
-  return [what](int64_t done, int64_t total) {
-    std::fprintf(stderr, "\r%s %lld of %lld ", what.c_str(), static_cast<long long>(done),
-                 static_cast<long long>(total));
-    if (done == total) std::fputs("\r\033[K", stderr);
-    std::fflush(stderr);
-  };
+Status feed_rows(Session& session, std::span<const int32_t> ids, EachRow each) {
+  Status numbers;
+  SLIP_TRY_STATUS(session.feed_each(
+      ids, [&](int64_t position, std::span<float> logits, std::span<const float> hidden) {
+        if (!numbers.ok()) return;
+        numbers = check_logits(logits);
+        if (numbers.ok()) return each(position, logits, hidden);
+        numbers = std::move(numbers).failure().in(cat("position ", position));
+      }));
+  return numbers;
 }
 
 std::vector<std::unique_ptr<Verb>> make_eval_verbs() {

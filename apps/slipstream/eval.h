@@ -2,11 +2,13 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "backend.h"
+#include "base/function_ref.h"
+#include "base/json.h"
+#include "engine/session.h"
 #include "model_flags.h"
 #include "speculate_flags.h"
 #include "verb.h"
@@ -17,12 +19,15 @@ namespace slip {
 Result<std::vector<std::vector<int32_t>>> read_id_lists(const std::string& path);
 // Exactly one list.
 Result<std::vector<int32_t>> read_ids(const std::string& path);
+// What a JSON list of them says; `source` begins a refusal.
+Result<std::vector<int32_t>> token_ids(const JsonArray& list, const std::string& source);
 
 // All of standard input.
 std::string read_stdin();
 
 struct EvaluationNeeds {
   int64_t context = 0;                      // positions, unless the flags name them
+  const char* advice = nullptr;             // what to change if those are too many
   bool with_drafter = false;                // load the drafter, if there is one
   const SpeculateFlags* drafter = nullptr;  // how to hold it; null: as in the files
 };
@@ -38,8 +43,11 @@ struct Evaluation {
 };
 Result<Evaluation> load_for_evaluation(const ModelFlags& flags, const EvaluationNeeds& needs);
 
-// Draws "what 3 of 20" on stderr when that is a terminal.
-std::function<void(int64_t done, int64_t total)> progress_line(const std::string& what);
+// Feeds `ids` and hands out the logits (and, with MTP, the hidden state) of each, until one of them
+// is not a number: then nothing that a model says means anything.
+using EachRow = FunctionRef<void(int64_t position, std::span<const float> logits,
+                                 std::span<const float> hidden)>;
+Status feed_rows(Session& session, std::span<const int32_t> ids, EachRow each);
 
 std::unique_ptr<Verb> make_eval_logits_verb();
 std::unique_ptr<Verb> make_eval_mtp_verb();

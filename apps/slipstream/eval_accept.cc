@@ -16,8 +16,7 @@ namespace {
 
 class EvalAccept : public Verb {
  public:
-  EvalAccept()
-      : flags_("eval accept", "Measure how often drafts are the tokens that the model chooses") {
+  EvalAccept() : flags_("eval accept", "Measure how often drafts are what the model chooses") {
     model_.add_to(flags_);
     drafter_.add_drafter_to(flags_);
     flags_.option("--ids", &ids_, "FILE",
@@ -36,6 +35,7 @@ class EvalAccept : public Verb {
   Flags& flags() override { return flags_; }
 
   Status settle() override {
+    SLIP_TRY_STATUS(model_.check());
     if (ids_.empty() == text_.empty()) return error("one of --ids and --text is needed");
     if (drafts_ < 1 || drafts_ > kMaxDrafts)
       return error("--drafts is 1 to ", kMaxDrafts, ", not ", drafts_);
@@ -48,9 +48,10 @@ class EvalAccept : public Verb {
     const auto windows = windows_of(lists, window_);
     if (windows.empty())
       return error(ids_, text_, ": drafting needs at least two tokens, which this does not have");
-    SLIP_TRY(Evaluation evaluation,
-             load_for_evaluation(model_,
-                                 {.context = window_, .with_drafter = true, .drafter = &drafter_}));
+    SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, {.context = window_,
+                                                                 .advice = kWindowAdvice,
+                                                                 .with_drafter = true,
+                                                                 .drafter = &drafter_}));
     if (!evaluation.engine->model().drafter())
       return error(
           "the checkpoint has no MTP layer (tensors mtp.*) and no drafter lies beside it, ",

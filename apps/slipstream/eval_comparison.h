@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/session.h"
+#include "eval.h"
 #include "eval_stats.h"
 #include "numbers.h"
 
@@ -47,19 +48,20 @@ class Comparison {
   Status add_piece(std::span<const int32_t> ids, size_t begin, size_t count) {
     const std::span<const int32_t> piece = ids.subspan(begin, count);
     kept_.clear();
-    SLIP_TRY_STATUS(
-        reference_.feed_each(piece, [&](int64_t, std::span<float> logits, std::span<const float>) {
-          kept_.insert(kept_.end(), logits.begin(), logits.end());
-        }));
-    return candidate_.feed_each(
-        piece, [&](int64_t position, std::span<float> logits, std::span<const float>) {
-          const size_t row = size_t(position) - begin;
-          const auto next = size_t(position) + 1;
-          const auto kept = std::span(kept_).subspan(row * logits.size(), logits.size());
-          agreed_ += best_token(kept) == best_token(logits);
-          compare(Distribution(kept), Distribution(logits),
-                  next < ids.size() ? std::optional(ids[next]) : std::nullopt);
-        });
+    SLIP_TRY_STATUS(feed_rows(reference_, piece,
+                              [&](int64_t, std::span<const float> logits, std::span<const float>) {
+                                kept_.insert(kept_.end(), logits.begin(), logits.end());
+                              }));
+    return feed_rows(candidate_, piece,
+                     [&](int64_t position, std::span<const float> logits, std::span<const float>) {
+                       const size_t row = size_t(position) - begin;
+                       const auto next = size_t(position) + 1;
+                       const auto kept =
+                           std::span(kept_).subspan(row * logits.size(), logits.size());
+                       agreed_ += best_token(kept) == best_token(logits);
+                       compare(Distribution(kept), Distribution(logits),
+                               next < ids.size() ? std::optional(ids[next]) : std::nullopt);
+                     });
   }
 
   void compare(const Distribution& reference, const Distribution& candidate,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "eval.h"
 #include "eval_stats.h"
 
 namespace slip {
@@ -21,11 +22,12 @@ Result<std::vector<float>> feed_for_drafts(
     const std::function<void(int64_t position, std::span<const float> logits)>& each) {
   std::vector<float> hidden;
   hidden.reserve(ids.size() * size_t(session.engine().model().info().hidden));
-  SLIP_TRY_STATUS(session.feed_each(
-      ids, [&](int64_t position, std::span<float> logits, std::span<const float> row) {
-        each(position, logits);
-        hidden.insert(hidden.end(), row.begin(), row.end());
-      }));
+  SLIP_TRY_STATUS(
+      feed_rows(session, ids,
+                [&](int64_t position, std::span<const float> logits, std::span<const float> row) {
+                  each(position, logits);
+                  hidden.insert(hidden.end(), row.begin(), row.end());
+                }));
   return hidden;
 }
 
@@ -161,6 +163,7 @@ Status judge_while_reading(Session& session, std::span<const int32_t> ids,
   };
   for (int64_t slot = 0; slot < int64_t(ids.size()); ++slot) {
     SLIP_TRY_STATUS(session.feed(ids.subspan(size_t(slot), 1)));
+    SLIP_TRY_STATUS(check_logits(session.logits()));
     choices.push_back(best_token(session.logits()));
     if (slot + 1 == int64_t(ids.size())) break;
     // Drafting goes on while drafts are the text, so the text is what was drafted.

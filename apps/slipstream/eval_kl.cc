@@ -14,8 +14,7 @@ namespace {
 
 class EvalKl : public Verb {
  public:
-  EvalKl()
-      : flags_("eval kl", "Measure how far a coarser cache or coarser weights change predictions") {
+  EvalKl() : flags_("eval kl", "Measure what coarser weights or a coarser cache change") {
     model_.add_to(flags_);
     text_.add_to(flags_);
     flags_.option("--against", &against_, "RECIPE",
@@ -27,12 +26,16 @@ class EvalKl : public Verb {
         "The model is loaded twice: as the flags say, and as a reference with the weights as in\n"
         "the files. Examples:\n"
         "  slipstream eval kl -m DIR --ids text.json --kv-cache k4v4\n"
-        "  slipstream eval kl -m DIR --ids text.json --head int8 --against bf16 --kv-cache bf16\n"
+        "  slipstream eval kl -m DIR --ids text.json --head int8 --against bf16\n"
         "  slipstream eval kl -m INT4_DIR --ids text.json --reference-model BF16_DIR");
   }
   Flags& flags() override { return flags_; }
 
-  Status settle() override { return text_.check(); }
+  Status settle() override {
+    SLIP_TRY_STATUS(model_.check());
+    SLIP_TRY([[maybe_unused]] const auto against, of_flag("--against", kv_choice(against_)));
+    return text_.check();
+  }
 
   Result<int> run() override {
     SLIP_TRY(const std::vector<std::vector<int32_t>> lists, text_.read());
@@ -42,8 +45,9 @@ class EvalKl : public Verb {
     if (!reference_model_.empty()) plain.model = reference_model_;
 
     SLIP_TRY(const Backend backend, make_backend(model_));
-    SLIP_TRY(const auto reference, load_engine(backend, plain, {.context = text_.window}));
-    SLIP_TRY(const auto candidate, load_engine(backend, model_, {.context = text_.window}));
+    const EvaluationNeeds needs{.context = text_.window, .advice = kWindowAdvice};
+    SLIP_TRY(const auto reference, load_engine(backend, plain, needs));
+    SLIP_TRY(const auto candidate, load_engine(backend, model_, needs));
     const int64_t vocabulary = candidate->model().info().vocabulary;
     if (const int64_t other = reference->model().info().vocabulary; other != vocabulary)
       return error("only models of one vocabulary can be compared: the reference has ", other,

@@ -6,36 +6,43 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors_file.h"
 #include "eval.h"
 #include "eval_drafts.h"
 #include "eval_stats.h"
 #include "eval_windows.h"
+#include "progress_line.h"
 
 namespace slip {
 namespace {
 
-// Rows of f32 that become one tensor of a safetensors file.
-class RowWriter {
+// Tensors of f32 rows in a file, which get there as they come: memory holds one row. The first
+// write that fails is what finish() tells.
+class RowFile {
  public:
-  RowWriter(std::string name, int64_t width) : name_(std::move(name)), width_(width) {}
-
-  void append(std::span<const float> row) { values_.insert(values_.end(), row.begin(), row.end()); }
-  void set(int64_t row, std::span<const float> values) {
-    values_.resize(std::max(values_.size(), size_t((row + 1) * width_)));
-    std::copy(values.begin(), values.end(), values_.begin() + row * width_);
+  static Result<RowFile> create(const std::filesystem::path& path,
+                                const std::vector<std::string>& names, int64_t rows,
+                                int64_t width) {
+    std::vector<TensorDeclaration> tensors;
+    for (const std::string& name : names) tensors.push_back({name, StoredType::f32, {rows, width}});
+    SLIP_TRY(SafetensorsFile file, SafetensorsFile::create(path, tensors, ""));
+    return RowFile(std::move(file));
   }
-  TensorToWrite tensor() const {
-    return {name_,
-            StoredType::f32,
-            {int64_t(values_.size()) / width_, width_},
-            std::as_bytes(std::span(values_))};
+
+  void set(size_t tensor, int64_t row, std::span<const float> values) {
+    if (written_.ok())
+      written_ = file_.write(tensor, uint64_t(row) * values.size_bytes(), std::as_bytes(values));
+  }
+  Status finish() {
+    SLIP_TRY_STATUS(written_);
+    return file_.finish();
   }
 
  private:
-  std::string name_;
-  int64_t width_;
-  std::vector<float> values_;
+  explicit RowFile(SafetensorsFile file) : file_(std::move(file)) {}
+
+  SafetensorsFile file_;
+  Status written_;
 };
 
 class EvalLogits : public Verb {
@@ -52,27 +59,30 @@ class EvalLogits : public Verb {
 
   Status settle() override {
     if (ids_.empty() || out_.empty()) return error("--ids and --out are needed");
-    return {};
+    if (last_ && *last_ < 1) return error("--last must be at least 1, not ", *last_);
+    return model_.check();
   }
 
   Result<int> run() override {
-    SLIP_TRY_STATUS(check_folder_of(out_));
+    SLIP_TRY(const std::filesystem::path place, place_to_write(out_));
     SLIP_TRY(const std::vector<int32_t> ids, read_ids(ids_));
     SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, {.context = int64_t(ids.size())}));
     const auto count = int64_t(ids.size());
     const int64_t first = last_ ? std::max<int64_t>(0, count - *last_) : 0;
-    RowWriter rows("logits", evaluation.engine->model().info().vocabulary);
+    const int64_t vocabulary = evaluation.engine->model().info().vocabulary;
+    SLIP_TRY(RowFile file, RowFile::create(place, {"logits"}, count - first, vocabulary));
     const Stopwatch clock;
+    ProgressLine line(progress_style());
     Session session(*evaluation.engine);
-    SLIP_TRY_STATUS(session.feed_each(
-        ids, [&](int64_t position, std::span<float> logits, std::span<const float>) {
-          if (position >= first) rows.append(logits);
+    SLIP_TRY_STATUS(feed_rows(
+        session, ids, [&](int64_t position, std::span<const float> logits, std::span<const float>) {
+          if (position >= first) file.set(0, position - first, logits);
+          line.count("token", position + 1, count);
         }));
-    const TensorToWrite tensor = rows.tensor();
-    SLIP_TRY_STATUS(write_safetensors(out_, {&tensor, 1}));
+    SLIP_TRY_STATUS(file.finish());
     const JsonObject report{{"tokens", count},
-                            {"rows", tensor.shape[0]},
-                            {"vocabulary", tensor.shape[1]},
+                            {"rows", count - first},
+                            {"vocabulary", vocabulary},
                             {"seconds", clock.seconds()},
                             {"out", out_}};
     if (json_) std::printf("%s\n", dump_json(report).c_str());
@@ -102,11 +112,11 @@ class EvalMtp : public Verb {
   Status settle() override {
     if (ids_.empty() || out_.empty()) return error("--ids and --out are needed");
     if (steps_ < 1 || steps_ > 2) return error("--steps is 1 or 2, not ", steps_);
-    return {};
+    return model_.check();
   }
 
   Result<int> run() override {
-    SLIP_TRY_STATUS(check_folder_of(out_));
+    SLIP_TRY(const std::filesystem::path place, place_to_write(out_));
     SLIP_TRY(const std::vector<int32_t> ids, read_ids(ids_));
     if (ids.size() < 2) return error(ids_, ": drafting needs at least two tokens");
     SLIP_TRY(Evaluation evaluation,
@@ -116,22 +126,27 @@ class EvalMtp : public Verb {
     if (info.drafter != DrafterKeys::own) return error(kNoDraftsAfterTheText);
     const int64_t slots = int64_t(ids.size()) - 1;
 
+    std::vector<std::string> names{"draft1", "draft2"};
+    names.resize(size_t(steps_));
+    SLIP_TRY(RowFile file, RowFile::create(place, names, slots, info.vocabulary));
+    ProgressLine line(progress_style());
     Session session(*evaluation.engine);
     SLIP_TRY(const std::vector<float> hidden,
-             feed_for_drafts(session, ids, [](int64_t, std::span<const float>) {}));
-    RowWriter draft1("draft1", info.vocabulary), draft2("draft2", info.vocabulary);
+             feed_for_drafts(session, ids, [&](int64_t position, std::span<const float>) {
+               line.count("token", position + 1, int64_t(ids.size()));
+             }));
+    int64_t drafted = 0;
     TextDrafts drafts(session);
     drafts.run(
         ids, hidden,
-        [&](int64_t slot, int64_t place, std::span<const float> logits) -> std::optional<int32_t> {
-          (place == 0 ? draft1 : draft2).set(slot, logits);
-          if (place + 1 == steps_) return std::nullopt;
+        [&](int64_t slot, int64_t step, std::span<const float> logits) -> std::optional<int32_t> {
+          file.set(size_t(step), slot, logits);
+          line.count("draft", ++drafted, slots * steps_);
+          if (step + 1 == steps_) return std::nullopt;
           // The last slot has no true token to go on with and takes its own draft.
           return slot + 1 < slots ? ids[size_t(slot) + 2] : drafts.best(logits);
         });
-    std::vector<TensorToWrite> tensors{draft1.tensor()};
-    if (steps_ == 2) tensors.push_back(draft2.tensor());
-    SLIP_TRY_STATUS(write_safetensors(out_, tensors));
+    SLIP_TRY_STATUS(file.finish());
     if (json_)
       std::printf(
           "%s\n",
@@ -156,19 +171,24 @@ class EvalPpl : public Verb {
   }
   Flags& flags() override { return flags_; }
 
-  Status settle() override { return text_.check(); }
+  Status settle() override {
+    SLIP_TRY_STATUS(model_.check());
+    return text_.check();
+  }
 
   Result<int> run() override {
     SLIP_TRY(const std::vector<std::vector<int32_t>> lists, text_.read());
-    SLIP_TRY(Evaluation evaluation, load_for_evaluation(model_, {.context = text_.window}));
+    SLIP_TRY(Evaluation evaluation,
+             load_for_evaluation(model_, {.context = text_.window, .advice = kWindowAdvice}));
     double total = 0;
     int64_t tokens = 0;
     const Stopwatch clock;
     Session session(*evaluation.engine);
     const auto evaluate = [&](std::span<const int32_t> ids) {
       session.clear();
-      return session.feed_each(
-          ids, [&](int64_t position, std::span<float> logits, std::span<const float>) {
+      return feed_rows(
+          session, ids,
+          [&](int64_t position, std::span<const float> logits, std::span<const float>) {
             if (size_t(position) + 1 >= ids.size()) return;
             total += Distribution(logits).negative_log_likelihood(ids[size_t(position) + 1]);
             ++tokens;

@@ -6,8 +6,10 @@
 #include "engine/generate.h"
 #include "engine/generation_config.h"
 #include "eval.h"
+#include "eval_stats.h"
 #include "model_flags.h"
 #include "needle_text.h"
+#include "progress_line.h"
 #include "text/chat_template.h"
 
 namespace slip {
@@ -42,6 +44,7 @@ class Asker {
     request.max_tokens = kAnswerTokens;
     request.stop_ids = stop_ids_;
     SLIP_TRY(const GenerateResult result, generate(session, &tokenizer_, request, {}));
+    SLIP_TRY_STATUS(check_logits(session.logits()));
     return result.text;
   }
 
@@ -83,12 +86,11 @@ class EvalNeedle : public Verb {
   Flags& flags() override { return flags_; }
 
   Status settle() override {
+    SLIP_TRY_STATUS(model_.check());
     if (depths_ < 1) return error("--depths must be at least 1, not ", depths_);
     if (trials_ < 1) return error("--trials must be at least 1, not ", trials_);
-    Result<std::vector<int64_t>> lengths = parse_counts(lengths_, 1);
-    if (!lengths.ok()) return std::move(lengths).failure().in("--lengths");
-    if (lengths.value().empty()) return error("--lengths names none");
-    token_counts_ = std::move(lengths).value();
+    SLIP_TRY(token_counts_, of_flag("--lengths", parse_counts(lengths_, 1)));
+    if (token_counts_.empty()) return error("--lengths names none");
     return {};
   }
 
@@ -96,17 +98,18 @@ class EvalNeedle : public Verb {
     const int64_t longest = std::ranges::max(token_counts_);
     SLIP_TRY(const Asker asker, Asker::open(model_.model));
     SLIP_TRY(const Evaluation evaluation,
-             load_for_evaluation(model_, {.context = longest + kAnswerTokens}));
+             load_for_evaluation(model_, {.context = longest + kAnswerTokens,
+                                          .advice = "--lengths sets how long the texts are"}));
 
     const Stopwatch clock;
-    const auto progress = progress_line("needle");
+    ProgressLine line(progress_style());
     Session session(*evaluation.engine);
     const int64_t cells = int64_t(token_counts_.size()) * depths_;
     for (const int64_t length : token_counts_) {
       for (int64_t place = 0; place < depths_; ++place) {
         cells_.push_back({.length = length, .depth = depth_of(place)});
         SLIP_TRY_STATUS(fill(cells_.back(), asker, session));
-        progress(int64_t(cells_.size()), cells);
+        line.count("needle", int64_t(cells_.size()), cells);
       }
     }
     const std::string kv = name_of(evaluation.engine->memory().cache_format.kv);

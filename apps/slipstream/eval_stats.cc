@@ -2,10 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 
 namespace slip {
+
+Status check_logits(std::span<const float> logits) {
+  // What may never be chosen is minus infinity.
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (std::ranges::all_of(logits, [](float logit) { return logit < kInfinity; })) return {};
+  return error(
+      "the model's logits are not numbers, so what it says would mean nothing: its weights or "
+      "config.json are broken; slipstream convert check MODEL --deep looks for numbers that are "
+      "none, and --ops ref tells a fault of the fast kernels");
+}
 
 int32_t best_token(std::span<const float> logits) {
   return int32_t(std::max_element(logits.begin(), logits.end()) - logits.begin());

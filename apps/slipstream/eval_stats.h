@@ -4,7 +4,13 @@
 #include <cstdint>
 #include <span>
 
+#include "base/result.h"
+
 namespace slip {
+
+// A failure if they are not numbers: a model whose weights or config.json are broken chooses token
+// after token from NaN, and nothing else would say so.
+Status check_logits(std::span<const float> logits);
 
 // The most likely token; the lowest of equals.
 int32_t best_token(std::span<const float> logits);

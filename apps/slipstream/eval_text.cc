@@ -48,8 +48,7 @@ class EvalTokenize : public TextVerb {
 class EvalDetokenize : public TextVerb {
  public:
   EvalDetokenize()
-      : TextVerb("eval detokenize",
-                 "Print the text of the JSON list of token ids on standard input") {
+      : TextVerb("eval detokenize", "Print the text of the token ids on standard input") {
     flags_.flag("--skip-special", &skip_special_, "Leave special tokens out of the text");
   }
 
@@ -62,12 +61,11 @@ class EvalDetokenize : public TextVerb {
     if (json.is_object() && json.get_object().contains("ids")) list = &json.at("ids");
     if (!list->is_array())
       return error("standard input: expected a list of ids, found ", describe_json_kind(*list));
-    std::vector<int32_t> ids;
-    for (const Json& id : list->get_array()) {
-      if (!id.is_int64() || id.get_int64() < INT32_MIN || id.get_int64() > INT32_MAX)
-        return error("standard input: expected token ids, found ", describe_json_kind(id));
-      ids.push_back(int32_t(id.get_int64()));
-    }
+    SLIP_TRY(const std::vector<int32_t> ids, token_ids(list->get_array(), "standard input"));
+    for (const int32_t id : ids)
+      if (id >= tokenizer.vocab_size())
+        return error("standard input: there is no token ", id, ": the vocabulary has ",
+                     tokenizer.vocab_size());
     return print({{"text", tokenizer.decode(ids, skip_special_)}});
   }
 
@@ -77,9 +75,7 @@ class EvalDetokenize : public TextVerb {
 
 class EvalRender : public TextVerb {
  public:
-  EvalRender()
-      : TextVerb("eval render",
-                 "Print the prompt for the request (messages, tools) on standard input") {
+  EvalRender() : TextVerb("eval render", "Print the prompt for the request on standard input") {
     flags_.footer(
         "The request is {\"messages\": [...], \"tools\": [...], \"flags\": {...},\n"
         "\"add_generation_prompt\": true}; further keys are template variables too.");
@@ -113,8 +109,9 @@ class EvalRender : public TextVerb {
         request.flags[key] = value;
       }
     }
-    SLIP_TRY(const std::string text, chat.render(request));
-    return print({{"text", text}});
+    Result<std::string> text = chat.render(request);
+    if (!text.ok()) return std::move(text).failure().in("the template refuses this request");
+    return print({{"text", text.value()}});
   }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "eval.h"
+#include "progress_line.h"
 
 namespace slip {
 
@@ -18,10 +19,10 @@ std::vector<std::span<const int32_t>> windows_of(const std::vector<std::vector<i
 
 Status for_each_window(std::span<const std::span<const int32_t>> windows,
                        FunctionRef<Status(std::span<const int32_t>)> evaluate) {
-  const auto progress = progress_line("window");
+  ProgressLine line(progress_style());
   for (size_t i = 0; i < windows.size(); ++i) {
     SLIP_TRY_STATUS(evaluate(windows[i]));
-    progress(int64_t(i) + 1, int64_t(windows.size()));
+    line.count("window", int64_t(i) + 1, int64_t(windows.size()));
   }
   return {};
 }

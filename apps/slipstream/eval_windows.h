@@ -19,6 +19,8 @@ Status for_each_window(std::span<const std::span<const int32_t>> windows,
                        FunctionRef<Status(std::span<const int32_t>)> evaluate);
 
 // Token ids from a file, and how long a window is.
+inline constexpr const char* kWindowAdvice = "--window sets the length of a window";
+
 struct WindowFlags {
   std::string ids;
   int64_t window = 1024;

@@ -1,10 +1,81 @@
 #include "flags.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 #include <sstream>
 
+#include "terminal.h"
+
 namespace slip {
+namespace {
+
+constexpr size_t kHelpIndent = 34;  // of what a flag does, behind its name
+
+// Breaks lines between words, so that none is wider than `width`, as far as words allow. Lines that
+// are indented stay: they are examples and lists.
+std::string wrapped(const std::string& text, size_t width) {
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line); result += line + '\n') {
+    while (line.size() > width && !line.starts_with(' ')) {
+      const size_t within = line.rfind(' ', width);
+      const size_t end = within == std::string::npos ? line.find(' ') : within;
+      if (end == std::string::npos) break;
+      result += line.substr(0, end) + '\n';
+      line.erase(0, end + 1);
+    }
+  }
+  if (!result.empty()) result.pop_back();
+  return result;
+}
+
+// Help as wide as the terminal.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(kHelpIndent); }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(CLI::Formatter::make_option_desc(option), columns() - kHelpIndent);
+  }
+  std::string make_footer(const CLI::App* app) const override {
+    return wrapped(CLI::Formatter::make_footer(app), columns()) + "\n";
+  }
+
+ private:
+  // A word needs room, and a full line makes terminals begin the next one.
+  static size_t columns() { return size_t(std::max(terminal_size().columns, 60)) - 1; }
+};
+
+// Reads a number as people write it: CLI11 takes 010 for eight, and the largest number there is for
+// one that is larger. False for what is none.
+template <class Number>
+bool read_number(std::string_view text, Number& into) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), into);
+  return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+}
+
+CLI::Validator whole_number() {
+  return {[](std::string& text) {
+            int64_t value = 0;
+            if (!read_number(text, value))
+              return cat("expects a whole number of at most 63 bits, not \"", text, "\"");
+            text = std::to_string(value);
+            return std::string();
+          },
+          ""};
+}
+
+CLI::Validator number() {
+  return {[](std::string& text) {
+            double value = 0;
+            const bool is_number = read_number(text, value) && std::isfinite(value);
+            return is_number ? "" : cat("expects a number, not \"", text, "\"");
+          },
+          ""};
+}
+
+}  // namespace
 
 struct Flags::Parser {
   explicit Parser(const std::string& summary) : app(summary) {}
@@ -18,7 +89,7 @@ Flags::Flags(std::string verb, std::string summary)
   app.name("slipstream " + verb_);
   app.set_help_flag("-h,--help", "Show this help");
   app.option_defaults()->always_capture_default();
-  app.get_formatter()->column_width(34);
+  app.formatter(std::make_shared<HelpFormatter>());
 }
 Flags::Flags(Flags&&) noexcept = default;
 Flags::~Flags() = default;
@@ -32,11 +103,11 @@ void Flags::option(const std::string& names, std::string* into, const std::strin
 }
 void Flags::option(const std::string& names, int64_t* into, const std::string& what,
                    const std::string& help) {
-  parser_->app.add_option(names, *into, help)->type_name(what);
+  parser_->app.add_option(names, *into, help)->type_name(what)->transform(whole_number());
 }
 void Flags::option(const std::string& names, double* into, const std::string& what,
                    const std::string& help) {
-  parser_->app.add_option(names, *into, help)->type_name(what);
+  parser_->app.add_option(names, *into, help)->type_name(what)->transform(number());
 }
 void Flags::option(const std::string& names, std::optional<std::string>* into,
                    const std::string& what, const std::string& help) {
@@ -44,11 +115,11 @@ void Flags::option(const std::string& names, std::optional<std::string>* into,
 }
 void Flags::option(const std::string& names, std::optional<int64_t>* into, const std::string& what,
                    const std::string& help) {
-  parser_->app.add_option(names, *into, help)->type_name(what);
+  parser_->app.add_option(names, *into, help)->type_name(what)->transform(whole_number());
 }
 void Flags::option(const std::string& names, std::optional<double>* into, const std::string& what,
                    const std::string& help) {
-  parser_->app.add_option(names, *into, help)->type_name(what);
+  parser_->app.add_option(names, *into, help)->type_name(what)->transform(number());
 }
 void Flags::option(const std::string& names, std::vector<std::string>* into,
                    const std::string& what, const std::string& help) {

@@ -68,6 +68,13 @@ class Flags {
   std::unique_ptr<Parser> parser_;
 };
 
+// What a flag's value was read as, or why it could not be, with the flag's name in front.
+template <class T>
+Result<T> of_flag(const char* flag, Result<T> read) {
+  if (read.ok()) return read;
+  return std::move(read).failure().in(flag);
+}
+
 // "4096", "32K", "1.5G", "512MB": a count with a decimal (K, M, G) or binary (KiB, MiB, GiB)
 // suffix.
 Result<uint64_t> parse_size(const std::string& text);

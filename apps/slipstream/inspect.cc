@@ -27,6 +27,7 @@ class Inspect : public Verb {
   Status settle() override {
     if (!model_.empty() && !model_flag_.empty())
       return error("the model is given twice: \"", model_, "\" and --model \"", model_flag_, "\"");
+    SLIP_TRY(kv_, of_flag("--kv-cache", kv_choice(kv_cache_)));
     return {};
   }
 
@@ -34,7 +35,6 @@ class Inspect : public Verb {
     InspectRequest request;
     request.name = model_.empty() ? model_flag_ : model_;
     if (request.name.empty()) request.name = "minnow";
-    SLIP_TRY(const std::optional<KvRecipe> kv, kv_choice(kv_cache_));
     std::error_code ignored;
     const bool shape =
         ModelSource::is_shape(request.name) && !std::filesystem::exists(request.name, ignored);
@@ -42,7 +42,7 @@ class Inspect : public Verb {
       SLIP_TRY(request.folder, locate_model_beside_shapes(request.name));
     }
     SLIP_TRY(const Backend backend, make_backend({}));
-    request.kv = kv.value_or(backend.ops->usual_kv(1));
+    request.kv = kv_.value_or(backend.ops->usual_kv(1));
     SLIP_TRY(InspectReport report, inspect_model(request, *backend.ops));
     report.backend = backend.description;
     if (json_) {
@@ -57,6 +57,7 @@ class Inspect : public Verb {
   Flags flags_;
   std::string model_, model_flag_;
   std::string kv_cache_ = "auto";
+  std::optional<KvRecipe> kv_;  // what settle() makes of it
   bool json_ = false;
 };
 

@@ -7,7 +7,7 @@
 
 namespace slip {
 
-// Draws a bar on stderr when that is a terminal and loading takes longer than a moment.
+// Draws a bar on stderr when loading takes longer than a moment.
 LoadProgress loading_bar(const std::string& what);
 
 }  // namespace slip

@@ -1,6 +1,8 @@
 // slipstream: one binary, a file per verb.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <system_error>
 
 #include "setting_flags.h"
 #include "verb.h"
@@ -15,7 +17,7 @@ void print_help(const std::vector<std::unique_ptr<Verb>>& verbs) {
   for (const auto& verb : verbs)
     std::printf("  %-18s %s\n", verb->flags().verb().c_str(), verb->flags().summary().c_str());
   std::puts("\nslipstream VERB --help shows the options of a verb.\n\nExamples:");
-  std::puts("  slipstream run                        chat with minnow, the model that comes along");
+  std::puts("  slipstream run                        chat with minnow, which comes along");
   std::puts("  slipstream run DIR \"Why is it so?\"     one answer from the model in DIR");
   std::puts("  slipstream serve DIR                  an OpenAI-compatible server on port 8080");
   std::puts("  slipstream pull ORG/NAME              download a model from Hugging Face");
@@ -100,7 +102,21 @@ int main_result(int argc, char** argv) {
   return status.value();
 }
 
+// What was printed counts when it has left this program. A reader that went away (`| head`) has
+// what it wanted.
+bool output_arrived() {
+  const int reason = std::fflush(stdout) == 0 ? 0 : errno;
+  if (reason == EPIPE || (reason == 0 && !std::ferror(stdout))) return true;
+  const std::string why =
+      reason == 0 ? "not all was written" : std::generic_category().message(reason);
+  std::fprintf(stderr, "slipstream: standard output: %s\n", why.c_str());
+  return false;
+}
+
 }  // namespace
 }  // namespace slip
 
-int main(int argc, char** argv) { return slip::main_result(argc, argv); }
+int main(int argc, char** argv) {
+  const int status = slip::main_result(argc, argv);
+  return status != 0 || slip::output_arrived() ? status : 1;
+}

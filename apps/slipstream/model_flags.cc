@@ -1,5 +1,8 @@
 #include "model_flags.h"
 
+#include <climits>
+
+#include "base/ascii.h"
 #include "base/repo_id.h"
 #include "checkpoint/model_location.h"
 #include "environment.h"
@@ -70,6 +73,41 @@ Status ModelFlags::take_positional(const std::string& word) {
   return {};
 }
 
+Status ModelFlags::check() const {
+  constexpr int64_t kMostThreads = 1024;
+  if (threads && (*threads < 1 || *threads > kMostThreads))
+    return error("--threads must be 1 to ", kMostThreads, ", not ", *threads);
+  if (device != "auto" && device != "cpu" && !gpu())
+    return error("--device is auto, cpu or cuda:N, not \"", device, "\"");
+  if (gpu() && cpu_only())
+    return error("--ops ref, --isa and --activations 8 are for --device cpu");
+  if (!repository.empty() && !model.empty())
+    return error("--from-huggingface-repo ", repository, " and the model ", model,
+                 " at once are one too many");
+  if (!repository.empty() && !parse_repo_id(repository))
+    return error("--from-huggingface-repo takes org/name[@revision], not \"", repository, "\"");
+  const Result<MemoryRequest> request = memory_request(*this);
+  return request.ok() ? Status() : request.failure();
+}
+
+std::string ModelFlags::name() const {
+  if (model.empty()) return "minnow";
+  const std::filesystem::path path(model);
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+std::optional<int> ModelFlags::gpu() const {
+  std::string_view text = device;
+  if (text == "cuda") return 0;
+  constexpr std::string_view kPrefix = "cuda:";
+  if (!text.starts_with(kPrefix)) return std::nullopt;
+  const std::optional<uint64_t> number = parse_decimal(text.substr(kPrefix.size()));
+  if (!number || *number > INT_MAX) return std::nullopt;
+  return int(*number);
+}
+
+bool ModelFlags::cpu_only() const { return ops == "ref" || !isa.empty() || int8_factors() == 1; }
+
 void ModelFlags::add_download_to(Flags& flags) {
   flags.option(
       "--from-huggingface-repo", &repository, "REPO",
@@ -83,7 +121,8 @@ Result<std::filesystem::path> locate_model(const std::string& name) {
 
 Result<std::filesystem::path> locate_model_beside_shapes(const std::string& name) {
   Result<std::filesystem::path> folder = locate_model(name);
-  if (folder.ok() || parse_repo_id(name)) return folder;
+  std::error_code ignored;
+  if (folder.ok() || parse_repo_id(name) || std::filesystem::exists(name, ignored)) return folder;
   return error(folder.failure().message, ", nor a shape; those are ",
                join(ModelSource::shape_names(), ", "));
 }
@@ -108,13 +147,13 @@ Result<std::optional<KvRecipe>> kv_choice(const std::string& name) {
 
 Result<MemoryRequest> memory_request(const ModelFlags& flags) {
   MemoryRequest request;
-  SLIP_TRY(request.kv, kv_choice(flags.kv_cache));
+  SLIP_TRY(request.kv, of_flag("--kv-cache", kv_choice(flags.kv_cache)));
   if (flags.context) {
-    SLIP_TRY(const uint64_t context, parse_context(*flags.context));
+    SLIP_TRY(const uint64_t context, of_flag("--ctx", parse_context(*flags.context)));
     request.context = int64_t(context);
   }
   if (flags.memory) {
-    SLIP_TRY(request.budget, parse_size(*flags.memory));
+    SLIP_TRY(request.budget, of_flag("--memory", parse_size(*flags.memory)));
   }
   return request;
 }

@@ -36,8 +36,16 @@ struct ModelFlags {
   void add_to(Flags& flags);
   // What stands on the command line without a flag; refuses it beside --model.
   Status take_positional(const std::string& word);
+  // Refuses values that no machine could make sense of. Every verb asks it in settle().
+  Status check() const;
+  // What a person calls the model: a shape, the last part of a folder, minnow.
+  std::string name() const;
   // All but the number formats, for verbs that choose those themselves.
   void add_machine_to(Flags& flags);
+  // The number of the GPU that --device names; "cuda" is the first.
+  std::optional<int> gpu() const;
+  // Whether some flag is for a CPU alone.
+  bool cpu_only() const;
   // So many int8 numbers an activation is multiplied as, where weights are integers.
   int int8_factors() const { return activations == "8" ? 1 : 2; }
   // --from-huggingface-repo, for verbs that call fetch_model() of pull_model.h.

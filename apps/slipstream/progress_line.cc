@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/text.h"
+#include "terminal.h"
+
 namespace slip {
 namespace {
 
@@ -31,12 +34,22 @@ bool ProgressLine::is_due() {
 }
 
 void ProgressLine::show(const std::string& text) {
-  if (!style_.one_line) return say(text);
+  if (!style_.one_line || style_.quiet) return say(text);
   constexpr int kShortest = 10;
   const auto room = size_t(std::max(style_.columns - 1, kShortest));
   std::fprintf(stderr, "\r\033[K%s", text.substr(0, room).c_str());
   std::fflush(stderr);
   open_ = true;
+}
+
+void ProgressLine::count(const std::string& what, int64_t done, int64_t total) {
+  if (is_due()) show(cat(what, " ", done, " of ", total));
+}
+
+ProgressLine::Style progress_style(bool quiet) {
+  return {.quiet = quiet,
+          .one_line = Terminal::detect(user_environment()).overwrites,
+          .columns = terminal_size().columns};
 }
 
 }  // namespace slip

@@ -1,6 +1,7 @@
 // Progress on standard error: one line that changes on a terminal, a line now and then elsewhere.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/clock.h"
@@ -25,6 +26,8 @@ class ProgressLine {
   // Whether it is time for another line of progress; if so, for none until a moment later.
   bool is_due();
   void show(const std::string& text);
+  // "window 3 of 20", when it is due.
+  void count(const std::string& what, int64_t done, int64_t total);
   // Takes the changing line away.
   void clear();
 
@@ -37,5 +40,8 @@ class ProgressLine {
   double shown_at_ = 0;
   bool open_ = false;
 };
+
+// As standard error is.
+ProgressLine::Style progress_style(bool quiet = false);
 
 }  // namespace slip

@@ -73,14 +73,13 @@ class Pull : public Verb {
 
  private:
   Result<int> pull_and_show(const PullRequest& request) {
-    const Terminal terminal = Terminal::detect(user_environment());
-    const PullDisplay::Style style{
-        .line = {.quiet = quiet_, .one_line = terminal.error, .columns = terminal_size().columns}};
+    const PullDisplay::Style style{.line = progress_style(quiet_)};
     ignore_broken_pipes();
     const InterruptScope interrupts(InterruptScope::Again::ends_program);
     const ModelFlags usual;
     const auto display = dry_run_ ? std::make_unique<PlanOnly>(repository_, usual, style)
                                   : std::make_unique<PullDisplay>(repository_, usual, style);
+    display->looking_at(request.hub.endpoint);
     Result<PullResult> result = pull(request, *display, InterruptScope::flag());
     display->finished(result.ok() ? result.value() : PullResult{PullResult::End::declined, {}, {}});
     if (!result.ok()) return std::move(result).failure();

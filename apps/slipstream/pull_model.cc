@@ -31,22 +31,15 @@ class AskingDisplay : public PullDisplay {
 
 Status fetch_model(ModelFlags& flags) {
   const bool asked_for = !flags.repository.empty();
-  if (asked_for && !flags.model.empty())
-    return error("--from-huggingface-repo ", flags.repository, " and the model ", flags.model,
-                 " at once are one too many");
   if (asked_for) flags.model = flags.repository;
   const std::optional<RepoId> repo = parse_repo_id(flags.model);
-  if (asked_for && !repo)
-    return error("--from-huggingface-repo takes org/name[@revision], not \"", flags.model, "\"");
   if (!repo || is_offline()) return {};
   if (find_model(flags.model, {.hf_cache_dirs = hugging_face_caches()}).ok()) return {};
 
   PullRequest request{.repo = *repo, .hub = hub_settings()};
   SLIP_TRY(request.hub_folder, hub_folder());
   const Terminal terminal = Terminal::detect(user_environment());
-  const PullDisplay::Style style{
-      .line = {.one_line = terminal.error, .columns = terminal_size().columns},
-      .only_what_runs = !asked_for};
+  const PullDisplay::Style style{.line = progress_style(), .only_what_runs = !asked_for};
   std::fprintf(stderr, "%s is not on this machine; looking for it at %s\n", flags.model.c_str(),
                request.hub.endpoint.c_str());
   ignore_broken_pipes();

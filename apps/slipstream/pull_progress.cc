@@ -61,6 +61,12 @@ std::string PullDisplay::line(const DownloadProgress& now, double rate) {
   return text;
 }
 
+void PullDisplay::looking_at(const std::string& hub) {
+  line_.show(cat("looking at ", hub, " ..."));
+}
+
+void PullDisplay::trying_again(const std::string& why) { line_.say(cat("trying again: ", why)); }
+
 void PullDisplay::waiting_for_another() {
   line_.say(cat("another process is pulling ", name_, "; waiting for it"));
 }

@@ -42,6 +42,10 @@ class PullDisplay : public PullListener {
         only_what_runs_(style.only_what_runs),
         line_(style.line) {}
 
+  // Before pull().
+  void looking_at(const std::string& hub);
+
+  void trying_again(const std::string& why) override;
   void waiting_for_another() override;
   void damaged(const std::string& path) override;
   bool planned(const PullPlan& plan) override;

@@ -1,6 +1,9 @@
 #include "run_answer.h"
 
 #include <optional>
+#include <utility>
+
+#include "eval_stats.h"
 
 namespace slip {
 namespace {
@@ -60,13 +63,17 @@ Result<RunAnswer> make_answer(Session& session, const Tokenizer* tokenizer,
     }
   };
   const auto go_on = [&] { return !InterruptScope::interrupted() && !printer.reader_gone(); };
+  Status numbers;
 
   GenerateEvents events;
   events.on_prompt = [&](int64_t done, int64_t total) {
     printer.reading(done, total);
     return go_on();
   };
-  events.on_text = [&](std::string_view text) {
+  events.on_text = [&, first = true](std::string_view text) mutable {
+    // Before anything is shown: what NaN chooses is no answer.
+    if (std::exchange(first, false)) numbers = check_logits(session.logits());
+    if (!numbers.ok()) return false;
     if (parser) {
       take(parser->feed(text));
     } else {
@@ -79,6 +86,8 @@ Result<RunAnswer> make_answer(Session& session, const Tokenizer* tokenizer,
   printer.finish();
   answer.reasoning.erase(answer.reasoning.find_last_not_of(" \n") + 1);
   if (!result.ok()) return std::move(result).failure();
+  SLIP_TRY_STATUS(numbers);
+  SLIP_TRY_STATUS(check_logits(session.logits()));
   answer.result = std::move(result).value();
   return answer;
 }

@@ -27,7 +27,8 @@ struct RunAnswerOptions {
 };
 
 // Prints while it generates. Ctrl-C (InterruptScope) and a reader that has gone away end it: the
-// answer so far comes back, unless the prompt was not read yet, which is an error.
+// answer so far comes back, unless the prompt was not read yet, which is an error. So are logits
+// that are not numbers.
 Result<RunAnswer> make_answer(Session& session, const Tokenizer* tokenizer,
                               const GenerateRequest& request, const RunAnswerOptions& options,
                               AnswerPrinter& printer);

@@ -117,6 +117,7 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
   const int64_t room = request.max_tokens >= 0 ? request.max_tokens : kAnswerRoom;
   SLIP_TRY_STATUS(
       model.load(options.model, options.speculation, int64_t(prompt.ids.size()) + room));
+  SLIP_TRY_STATUS(options.sampling.check_ids(model.engine().model().info().vocabulary));
 
   int write_error = 0;
   AnswerPrinter printer(print_style(options, terminal), [&](std::string_view piece) {
@@ -140,6 +141,7 @@ Result<int> answer_once(const RunOptions& options, const std::string& text,
     std::printf("%s\n", dump_json(json_list(answer.result.ids)).c_str());
   if (write_error != 0 && write_error != EPIPE)
     return error("standard output: ", std::generic_category().message(write_error));
+  std::clearerr(stdout);  // a reader that went away has what it wanted
   const bool show_stats = options.stats || (terminal.error && !options.json);
   if (show_stats && !options.quiet) {
     const Styles styles(terminal.colors && terminal.error);

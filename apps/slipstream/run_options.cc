@@ -49,8 +49,8 @@ void RunOptions::add_to(Flags& flags) {
       "Examples:\n"
       "  slipstream run                                   chat with minnow\n"
       "  slipstream run \"Tell me a story about a cat\"     one answer from minnow\n"
-      "  slipstream run ~/models/Qwen3.5-35B-A3B -c 32K   chat with a model from a folder\n"
-      "  git diff | slipstream run DIR \"Review this:\"     what is piped in follows the prompt\n"
+      "  slipstream run ~/models/Qwen3.5-35B-A3B -c 32K   chat with a model of yours\n"
+      "  git diff | slipstream run DIR \"Review this:\"     the pipe follows the prompt\n"
       "  slipstream run DIR --dry-run                     will it fit?");
 }
 
@@ -84,6 +84,7 @@ Status RunOptions::settle() {
     return error("--raw uses no template, so --system and --think mean nothing");
   if (hide_thinking && show_thinking)
     return error("--hide-thinking and --show-thinking exclude each other");
+  SLIP_TRY_STATUS(model.check());
   SLIP_TRY_STATUS(speculation.check());
   if (ModelSource::is_shape(model.model))
     return error("\"", model.model,

@@ -8,7 +8,8 @@ namespace {
 
 Result<std::pair<int32_t, float>> parse_bias(const std::string& text) {
   const Error wrong =
-      error("--logit-bias is ID=BIAS, a token id and a number, e.g. 1024=-5; not \"", text, "\"");
+      error("--logit-bias is ID=BIAS, a token id and a number of -100 to 100, e.g. 1024=-5; not \"",
+            text, "\"");
   const size_t equals = text.find('=');
   if (equals == std::string::npos) return wrong;
   int32_t id = 0;
@@ -21,7 +22,7 @@ Result<std::pair<int32_t, float>> parse_bias(const std::string& text) {
   end = text.data() + text.size();
   if (begin < end && *begin == '+') ++begin;
   if (const auto parsed = std::from_chars(begin, end, bias);
-      parsed.ec != std::errc() || parsed.ptr != end)
+      parsed.ec != std::errc() || parsed.ptr != end || !(bias >= -100 && bias <= 100))
     return wrong;
   return std::pair(id, bias);
 }
@@ -85,6 +86,16 @@ Status SamplingFlags::check() const {
     if (text.empty()) return error("--stop must not be empty");
   for (const std::string& text : logit_bias) {
     SLIP_TRY([[maybe_unused]] const auto bias, parse_bias(text));
+  }
+  return {};
+}
+
+Status SamplingFlags::check_ids(int64_t vocabulary) const {
+  for (const std::string& text : logit_bias) {
+    SLIP_TRY(const auto bias, parse_bias(text));
+    if (bias.first >= vocabulary)
+      return error("--logit-bias ", text, ": the model has ", vocabulary, " tokens, 0 to ",
+                   vocabulary - 1);
   }
   return {};
 }

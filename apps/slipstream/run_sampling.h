@@ -24,6 +24,8 @@ struct SamplingFlags {
 
   // Which flag is out of its range, if one is.
   Status check() const;
+  // Which token does not exist, if one does not.
+  Status check_ids(int64_t vocabulary) const;
 
   // A request without its prompt: what the makers of the model want, changed by the flags. Without
   // --seed every call takes another one.

@@ -8,7 +8,7 @@ namespace {
 
 class Serve : public Verb {
  public:
-  Serve() : flags_("serve", "Serve the OpenAI and Anthropic APIs and a chat page over HTTP") {
+  Serve() : flags_("serve", "Serve the OpenAI and Anthropic APIs and a chat page") {
     options_.add_to(flags_);
   }
   Flags& flags() override { return flags_; }

@@ -56,10 +56,10 @@ void ServeOptions::add_to(Flags& flags) {
   flags.flag("--dry-run", &dry_run, "Print the memory that would be used, and exit");
   flags.footer(
       "Examples:\n"
-      "  slipstream serve                                  minnow on http://127.0.0.1:8080\n"
-      "  slipstream serve DIR -c 64K --max-users 8         eight at once, 64K positions each\n"
-      "  slipstream serve DIR --max-users 1                one agent, up to the model's length\n"
-      "  slipstream serve DIR --dry-run                    what fits?\n"
+      "  slipstream serve                            minnow on http://127.0.0.1:8080\n"
+      "  slipstream serve DIR -c 64K --max-users 8   eight at once, 64K positions each\n"
+      "  slipstream serve DIR --max-users 1          one agent, the model's length\n"
+      "  slipstream serve DIR --dry-run              what fits?\n"
       "  SLIPSTREAM_API_KEY=... slipstream serve --host 0.0.0.0   for the local network");
 }
 
@@ -71,13 +71,14 @@ Status ServeOptions::settle(Flags& flags) {
       return std::move(added).failure().in(config);
   }
   if (!positional_model.empty()) model.model = positional_model;  // the file may name another
+  SLIP_TRY_STATUS(model.check());
   if (port < 0 || port > 65535) return error("--port is 0 to 65535, not ", port);
   if (max_users < 0 || max_users > 1024) return error("--max-users is 0 to 1024, not ", max_users);
   if (max_queue < 0) return error("--max-queue must not be negative");
   if (!(shutdown_seconds >= 0)) return error("--shutdown-seconds must not be negative");
   if (tls_certificate.empty() != tls_key.empty())
     return error("--tls-cert and --tls-key belong together");
-  SLIP_TRY(max_body_bytes, parse_size(max_body));
+  SLIP_TRY(max_body_bytes, of_flag("--max-body", parse_size(max_body)));
   constexpr uint64_t kShortestBody = 1024, kLongestBody = uint64_t{1} << 30;
   if (max_body_bytes < kShortestBody || max_body_bytes > kLongestBody)
     return error("--max-body is 1KiB to 1GiB, not ", max_body);
@@ -89,11 +90,12 @@ Status ServeOptions::settle(Flags& flags) {
   for (std::string& origin : allowed_origins) {
     SLIP_TRY(origin, normalised_origin(origin));
   }
-  return speculation.check();
+  SLIP_TRY_STATUS(speculation.check());
+  return read_keys(user_environment());
 }
 
-Result<KeyRing> ServeOptions::keys(const UserEnvironment& user) const {
-  KeyRing keys;
+Status ServeOptions::read_keys(const UserEnvironment& user) {
+  keys = KeyRing();
   if (!api_key_file.empty()) {
     constexpr uint64_t kLongest = 1 << 20;
     SLIP_TRY(const std::string text, read_text_file(api_key_file, kLongest));
@@ -105,7 +107,7 @@ Result<KeyRing> ServeOptions::keys(const UserEnvironment& user) const {
     return error("--host ", host,
                  " lets other machines in, so clients must present a key: give one with "
                  "--api-key-file or SLIPSTREAM_API_KEY (or --insecure to let everybody in)");
-  return keys;
+  return {};
 }
 
 ReasoningField ServeOptions::reasoning() const {

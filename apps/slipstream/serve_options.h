@@ -19,6 +19,7 @@ struct ServeOptions {
   std::string host = "127.0.0.1";
   int64_t port = 8080;
   std::string api_key_file;
+  KeyRing keys;  // of that file and the environment, as settle() finds them
   bool insecure = false;
   std::string tls_certificate, tls_key;
   std::vector<std::string> allowed_hosts, allowed_origins;
@@ -36,11 +37,10 @@ struct ServeOptions {
 
   void add_to(Flags& flags);
 
-  // Reads --config, and refuses what makes no sense.
+  // Reads --config and the keys, and refuses what makes no sense.
   Status settle(Flags& flags);
-
-  // Of --api-key-file and the environment. Refuses addresses that others can reach without one.
-  Result<KeyRing> keys(const UserEnvironment& user) const;
+  // Fills `keys`. Refuses addresses that others can reach without one.
+  Status read_keys(const UserEnvironment& user);
 
   ReasoningField reasoning() const;
 };

@@ -255,7 +255,6 @@ void raise_descriptor_limit() {
 
 Result<int> serve(const ServeOptions& options) {
   raise_descriptor_limit();
-  SLIP_TRY(KeyRing keys, options.keys(user_environment()));
   SLIP_TRY(TalkingModel model, TalkingModel::open(options.model));
   if (!model.tokenizer()) return error(model.why_no_tokenizer(), "; a server needs a tokenizer");
   if (options.dry_run) {
@@ -265,7 +264,7 @@ Result<int> serve(const ServeOptions& options) {
     return 0;
   }
   Serving serving(options, std::move(model));
-  SLIP_TRY_STATUS(serving.listen(std::move(keys)));
+  SLIP_TRY_STATUS(serving.listen(options.keys));
   return serving.run();
 }
 

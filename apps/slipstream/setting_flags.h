@@ -7,7 +7,11 @@
 
 namespace slip {
 
-// The message, and the flag that sets what it is about.
+// The message, and what to do about what it is about.
 std::string explain(const Error& error);
+
+// A failure of a context that something else than --ctx asked for: `advice` says what to change
+// instead; null: there is no flag for it.
+Error advise_on_context(Error failure, const char* advice);
 
 }  // namespace slip

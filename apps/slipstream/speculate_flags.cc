@@ -1,16 +1,8 @@
 #include "speculate_flags.h"
 
-#include <algorithm>
+#include "base/ascii.h"
 
 namespace slip {
-namespace {
-
-bool is_number(const std::string& text) {
-  return !text.empty() && text.size() <= 2 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-}  // namespace
 
 void SpeculateFlags::add_to(Flags& flags) {
   flags.option(
@@ -33,9 +25,10 @@ Status SpeculateFlags::check() const {
   if (shortlist < 0 || shortlist == 1)
     return error("--draft-shortlist is 0 for all tokens or a number from 2 on, not ", shortlist);
   if (speculate == "off" || speculate == "auto") return {};
-  if (!is_number(speculate))
+  const std::optional<uint64_t> drafts = parse_decimal(speculate);
+  if (!drafts)
     return error("--speculate is off, auto or a number of drafts, not \"", speculate, "\"");
-  if (std::stol(speculate) > kMaxDrafts)
+  if (*drafts > kMaxDrafts)
     return error("--speculate drafts up to ", kMaxDrafts, " tokens, not ", speculate);
   return {};
 }

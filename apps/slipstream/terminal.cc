@@ -86,7 +86,9 @@ Terminal Terminal::detect(const UserEnvironment& user) {
   terminal.input = ::isatty(STDIN_FILENO);
   terminal.output = ::isatty(STDOUT_FILENO);
   terminal.error = ::isatty(STDERR_FILENO);
-  terminal.escapes = terminal.output && !user.terminal.empty() && user.terminal != "dumb";
+  const bool understands = !user.terminal.empty() && user.terminal != "dumb";
+  terminal.escapes = terminal.output && understands;
+  terminal.overwrites = terminal.error && understands;
   terminal.colors = terminal.escapes && !user.no_color;
   return terminal;
 }

@@ -14,7 +14,8 @@ namespace slip {
 // What standard input, output and error are connected to.
 struct Terminal {
   bool input = false, output = false, error = false;  // each is a terminal
-  bool escapes = false;                               // it understands cursor movement
+  bool escapes = false;                               // output understands cursor movement
+  bool overwrites = false;                            // and so does error
   bool colors = false;                                // and colours are wanted
 
   static Terminal detect(const UserEnvironment& user);

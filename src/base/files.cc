@@ -53,11 +53,41 @@ Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t l
   return text;
 }
 
-Status check_folder_of(const std::filesystem::path& file) {
+Status check_writable(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.parent_path();
   std::error_code ignored;
-  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return {};
-  return error(file.string(), ": cannot be written: there is no folder ", folder.string());
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
+    return error(file.string(), ": cannot be written: there is no folder ", folder.string());
+  const std::filesystem::file_status found = std::filesystem::status(file, ignored);
+  if (std::filesystem::is_other(found))
+    return error(file.string(), ": cannot be written: it is a device, a pipe or a socket; name a ",
+                 "file");
+  return {};
+}
+
+Result<std::filesystem::path> place_to_write(const std::filesystem::path& file) {
+  std::filesystem::path place = file;
+  std::error_code code;
+  constexpr int kMostLinks = 40;  // as many as the kernel follows
+  for (int links = 0; std::filesystem::is_symlink(place, code); ++links) {
+    if (links == kMostLinks)
+      return system_error(file, "follow",
+                          std::make_error_code(std::errc::too_many_symbolic_link_levels));
+    const std::filesystem::path leads_to = std::filesystem::read_symlink(place, code);
+    if (code) return system_error(file, "follow", code);
+    place = place.parent_path() / leads_to;
+  }
+  SLIP_TRY_STATUS(check_writable(place));
+  return place;
+}
+
+Status sync_folder(const std::filesystem::path& folder) {
+  const FileDescriptor opened(
+      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) return system_error(folder, "open");
+  // Some file systems cannot, and say that.
+  if (::fsync(opened.get()) != 0 && errno != EINVAL) return system_error(folder, "write");
+  return {};
 }
 
 Result<uint64_t> free_disk_bytes(const std::filesystem::path& folder) {

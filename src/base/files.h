@@ -24,9 +24,16 @@ Error system_error(const std::filesystem::path& path, const char* doing,
 // Refuses files above `limit` bytes, so that a wrong path does not fill the memory.
 Result<std::string> read_text_file(const std::filesystem::path& path, uint64_t limit = 256u << 20);
 
-// A failure if the folder that a file is to be written into is not there: for those who compute
-// long before they write.
-Status check_folder_of(const std::filesystem::path& file);
+// A failure if the folder that a file is to be written into is not there, or if what has its name
+// is a device or the like, which a file would replace.
+Status check_writable(const std::filesystem::path& file);
+
+// Where a file that a person named is to be written: behind symbolic links, which stay, also where
+// they lead to nothing yet. Fails as check_writable(): ask before computing for long.
+Result<std::filesystem::path> place_to_write(const std::filesystem::path& file);
+
+// So that new names in a folder outlive a power failure.
+Status sync_folder(const std::filesystem::path& folder);
 
 // Free bytes on the disk that a folder is on, or will be.
 Result<uint64_t> free_disk_bytes(const std::filesystem::path& folder);

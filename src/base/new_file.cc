@@ -19,7 +19,7 @@ Error unchanged(Error failure) {
 
 Result<NewFile> NewFile::create(const std::filesystem::path& path, mode_t mode,
                                 std::filesystem::path temporary) {
-  SLIP_TRY_STATUS(check_folder_of(path));
+  SLIP_TRY_STATUS(check_writable(path));
   if (temporary.empty()) {
     temporary = path;
     temporary += cat(".tmp", ::getpid());
@@ -50,7 +50,7 @@ Status NewFile::finish() {
   if (::fsync(file_.get()) != 0) return failure("write");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failure("replace");
   file_.close();
-  return {};
+  return sync_folder(path_.parent_path());
 }
 
 }  // namespace slip

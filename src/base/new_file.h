@@ -1,5 +1,6 @@
 // A file that is written beside the place where it will be: nobody reads half of it, and what was
-// there before stays until it is whole.
+// there before stays until it is whole. A symbolic link in its place is replaced, not followed: in
+// the Hugging Face cache it leads to content that is known by its checksum.
 #pragma once
 
 #include <sys/types.h>
@@ -27,7 +28,7 @@ class NewFile {
 
   // Failures name the file by its name to be, and say that what was there is as it was.
   Status write(uint64_t offset, std::span<const std::byte> bytes);
-  // On the disk, under its name.
+  // On the disk, under its name, also after a power failure.
   Status finish();
 
   const std::filesystem::path& path() const { return path_; }

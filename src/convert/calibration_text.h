@@ -8,8 +8,8 @@
 namespace slip {
 
 struct SampleSize {
-  int64_t samples = 128;
-  int64_t length = 512;  // tokens of each
+  int64_t samples = 128;  // at least 1
+  int64_t length = 512;   // tokens of each, at least 2
 };
 
 // Pieces of a file, spread over all of it. A text that is too short gives fewer.

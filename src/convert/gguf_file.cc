@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "convert/output_folder.h"
+#include "base/files.h"
 
 namespace slip {
 namespace {
@@ -160,9 +160,7 @@ Status GgufWriter::append(std::span<const std::byte> bytes) {
 
 Status GgufWriter::finish() {
   check(current_ == tensors_.size(), "a GGUF file without the bytes of all tensors");
-  SLIP_TRY_STATUS(file_.finish());
-  const std::filesystem::path& path = file_.path();
-  return sync_folder(path.has_parent_path() ? path.parent_path() : ".");
+  return file_.finish();
 }
 
 }  // namespace slip

@@ -1,5 +1,7 @@
 #include "convert/hybrid_plan.h"
 
+#include <algorithm>
+
 #include "quant/weight.h"
 
 namespace slip {
@@ -108,6 +110,12 @@ Result<HybridPlan> plan_hybrid(const Checkpoint& int4, TensorSource& fp8,
       matches.push_back({&tensor, std::string(same->second), std::string(scales->second)});
     }
   }
+  const bool has_int4 = std::ranges::any_of(
+      int4.tensors(), [](const StoredTensor& tensor) { return tensor.name.ends_with(".qweight"); });
+  if (!has_int4)
+    return error(int4.folder().string(),
+                 ": expected an INT4 checkpoint, found no INT4 matrix (*.qweight); slipstream "
+                 "convert int4 makes one of 16 bits");
   std::vector<std::string> wanted;
   for (const Match& match : matches) {
     wanted.push_back(match.weight);

@@ -82,7 +82,7 @@ Result<MtpResult> register_tensors(const Checkpoint& to, const std::set<std::str
   if (all_listed || one_file) return result;
   result.done = MtpResult::Done::registered;
   if (!request.dry_run)
-    SLIP_TRY_STATUS(write_durably(request.to / kIndexName, index_text(index_of(to))));
+    SLIP_TRY_STATUS(write_file_atomically(request.to / kIndexName, index_text(index_of(to))));
   return result;
 }
 
@@ -114,7 +114,7 @@ Result<MtpResult> add_mtp(const MtpRequest& request) {
     return error((request.to / kMtpFile).string(),
                  ": is there already, without MTP tensors; move it away");
   SLIP_TRY_STATUS(write_mtp_file(request.to / kMtpFile, tensors));
-  SLIP_TRY_STATUS(write_durably(request.to / kIndexName, index_text(index)));
+  SLIP_TRY_STATUS(write_file_atomically(request.to / kIndexName, index_text(index)));
   SLIP_TRY_STATUS(check_complete(request.to));
   return result;
 }

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 // Holds what the folder is for; gone when the folder is published.
 constexpr std::string_view kPurposeFile = ".purpose";
 
-Status sync_path(const fs::path& path) {
+Status sync_file(const fs::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return system_error(path, "open");
   const bool synced = ::fsync(fd) == 0;
@@ -66,21 +66,20 @@ Result<LinkWay> parse_link_way(std::string_view word) {
   return error("expected auto, hard, reference or copy, found \"", word, "\"");
 }
 
-Status sync_folder(const fs::path& folder) { return sync_path(folder); }
-
-Status write_durably(const fs::path& path, std::string_view content) {
-  SLIP_TRY_STATUS(write_file_atomically(path, content));
-  return sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
+Status check_free(const fs::path& target) {
+  std::error_code ignored;
+  if (fs::symlink_status(without_slash(target), ignored).type() == fs::file_type::not_found)
+    return {};
+  return error(target.string(),
+               ": is there already and is not what this command makes; remove it, or choose "
+               "another folder");
 }
 
 Result<OutputFolder> OutputFolder::open(const fs::path& target, std::string_view purpose) {
   OutputFolder folder;
   folder.target_ = without_slash(target);
+  SLIP_TRY_STATUS(check_free(folder.target_));
   std::error_code code;
-  if (fs::symlink_status(folder.target_, code).type() != fs::file_type::not_found)
-    return error(folder.target_.string(),
-                 ": is there already and is not what this command makes; remove it, or "
-                 "choose another folder");
   folder.hidden_ =
       folder.target_.parent_path() / cat(".", folder.target_.filename().string(), ".partial");
   fs::create_directories(folder.hidden_, code);
@@ -91,7 +90,7 @@ Result<OutputFolder> OutputFolder::open(const fs::path& target, std::string_view
     return error(folder.target_.string(), ": another process is making it");
   const bool goes_on = has_purpose(folder.hidden_, purpose);
   SLIP_TRY_STATUS(remove_content(folder.hidden_, goes_on));
-  if (!goes_on) SLIP_TRY_STATUS(write_durably(folder.file(kPurposeFile), purpose));
+  if (!goes_on) SLIP_TRY_STATUS(write_file_atomically(folder.file(kPurposeFile), purpose));
   return folder;
 }
 
@@ -110,7 +109,7 @@ bool OutputFolder::has(std::string_view name) const {
 }
 
 Status OutputFolder::write(std::string_view name, std::string_view content) const {
-  return write_durably(file(name), content);
+  return write_file_atomically(file(name), content);
 }
 
 Status OutputFolder::check_room(const std::map<std::string, uint64_t>& files) const {
@@ -158,17 +157,17 @@ Result<uint64_t> OutputFolder::adopt(const fs::path& from, LinkWay way) const {
   fs::copy_file(content, fresh, fs::copy_options::overwrite_existing, code);
   if (code) return system_error(into, "copy", code);
   fs::permissions(fresh, fs::perms::owner_write, fs::perm_options::add, code);
-  SLIP_TRY_STATUS(sync_path(fresh));
+  SLIP_TRY_STATUS(sync_file(fresh));
   if (::rename(fresh.c_str(), into.c_str()) != 0) return system_error(into, "replace");
   return size;
 }
 
 Status OutputFolder::publish() {
-  SLIP_TRY_STATUS(sync_path(hidden_));
+  SLIP_TRY_STATUS(sync_folder(hidden_));
   if (::rename(hidden_.c_str(), target_.c_str()) != 0) return system_error(target_, "create");
   // Only now: a run that was killed before the folder had its name is known by it.
   ::unlink((target_ / kPurposeFile).c_str());
-  return sync_path(target_.parent_path());
+  return sync_folder(target_.parent_path());
 }
 
 Status OutputFolder::discard() {

@@ -22,6 +22,9 @@ enum class LinkWay {
 };
 Result<LinkWay> parse_link_way(std::string_view word);
 
+// A failure if something has the name of a folder that is to be made: nothing is ever replaced.
+Status check_free(const std::filesystem::path& target);
+
 class OutputFolder {
  public:
   // Takes the hidden folder of `target`, which must not exist yet. `purpose` says what is made in
@@ -62,14 +65,5 @@ class OutputFolder {
   std::filesystem::path target_, hidden_;
   int lock_ = -1;
 };
-
-// Bytes that fit on the disk of `folder`, which need not exist yet.
-Result<uint64_t> free_disk_bytes(const std::filesystem::path& folder);
-
-// Atomically, and on the disk when this returns.
-Status write_durably(const std::filesystem::path& path, std::string_view content);
-
-// So that new names in a folder outlive a power failure.
-Status sync_folder(const std::filesystem::path& folder);
 
 }  // namespace slip

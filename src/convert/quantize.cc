@@ -18,53 +18,26 @@ namespace fs = std::filesystem;
 // larger.
 constexpr uint64_t kBatchBytes = 32 << 20;
 
-class Quantizer {
+// What the folder will hold.
+class Layout {
  public:
-  Quantizer(const QuantizeJob& job, ThreadPool& pool, const ConvertProgress& progress)
-      : job_(job), pool_(pool), progress_(progress) {}
-
-  Result<QuantizeResult> run() {
-    SLIP_TRY_STATUS(lay_out());
-    if (is_there()) {
-      result_.was_there = true;
-      return result_;
-    }
-    SLIP_TRY(OutputFolder output,
-             OutputFolder::open(job_.out, cat("quantize\n", config_, index_text(index_))));
-    SLIP_TRY_STATUS(output.check_room(bytes_of_files(index_)));
-    SLIP_TRY_STATUS(adopt_companions(job_.source.folder(),
-                                     {"config.json", "quantization_config.json"}, output));
-    for (const PlannedFile& file : job_.plan.files) {
-      if (output.has(file.name)) {
-        for (const PlannedTensor& tensor : file.tensors) done_ += tensor.source.bytes().size();
-      } else {
-        SLIP_TRY_STATUS(write_file(output.file(file.name), file));
-      }
-    }
-    SLIP_TRY_STATUS(output.write("config.json", config_));
-    if (!job_.quantization_config.empty() && job_.quantization_config.contains("bits"))
-      SLIP_TRY_STATUS(
-          output.write("quantization_config.json", json_file_text(job_.quantization_config)));
-    SLIP_TRY_STATUS(output.write(kIndexName, index_text(index_)));
-    SLIP_TRY_STATUS(verify(output.path()));
-    SLIP_TRY_STATUS(output.publish());
-    return result_;
-  }
-
- private:
-  Status lay_out() {
-    SLIP_TRY(JsonObject config, read_config_json(job_.source.folder()));
-    config["quantization_config"] = job_.quantization_config;
-    if (!job_.hybrid_note.empty()) config["_hybrid_quant_info"] = job_.hybrid_note;
-    config_ = json_file_text(config);
-    for (const PlannedFile& file : job_.plan.files) {
+  static Result<Layout> of(const QuantizeJob& job) {
+    Layout layout(job);
+    SLIP_TRY(JsonObject config, read_config_json(job.source.folder()));
+    config["quantization_config"] = job.quantization_config;
+    if (!job.hybrid_note.empty()) config["_hybrid_quant_info"] = job.hybrid_note;
+    layout.config_ = json_file_text(config);
+    for (const PlannedFile& file : job.plan.files) {
       for (const PlannedTensor& tensor : file.tensors) {
-        for (const TensorDeclaration& made : declarations(tensor))
-          index_[made.name] = {file.name, made.bytes()};
+        for (const TensorDeclaration& made : layout.declarations(tensor))
+          layout.index_[made.name] = {file.name, made.bytes()};
       }
     }
-    return {};
+    return layout;
   }
+
+  const std::string& config() const { return config_; }
+  const TensorIndex& index() const { return index_; }
 
   std::vector<TensorDeclaration> declarations(const PlannedTensor& tensor) const {
     std::vector<TensorDeclaration> result;
@@ -77,13 +50,72 @@ class Quantizer {
     return is_described_by(job_.out, config_, index_) && verify(job_.out).ok();
   }
 
+  // Every tensor is there as it was planned.
+  Status verify(const fs::path& folder) const {
+    SLIP_TRY(const Checkpoint made, Checkpoint::open(folder));
+    for (const PlannedFile& file : job_.plan.files) {
+      for (const PlannedTensor& tensor : file.tensors) {
+        for (const TensorDeclaration& wanted : declarations(tensor)) {
+          const StoredTensor* found = made.find(wanted.name);
+          if (!found || found->type != wanted.type || found->shape != wanted.shape ||
+              found->path().filename() != file.name)
+            return error(folder.string(), ": tensor ", wanted.name, " is not in ", file.name,
+                         " as it should be");
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  explicit Layout(const QuantizeJob& job) : job_(job) {}
+
+  const QuantizeJob& job_;
+  std::string config_;
+  TensorIndex index_;
+};
+
+class Quantizer {
+ public:
+  Quantizer(const QuantizeJob& job, const Layout& layout, ThreadPool& pool,
+            const ConvertProgress& progress)
+      : job_(job), layout_(layout), pool_(pool), progress_(progress) {}
+
+  Result<QuantizeResult> run() {
+    if (layout_.is_there()) {
+      result_.was_there = true;
+      return result_;
+    }
+    SLIP_TRY(OutputFolder output, OutputFolder::open(job_.out, cat("quantize\n", layout_.config(),
+                                                                   index_text(layout_.index()))));
+    SLIP_TRY_STATUS(output.check_room(bytes_of_files(layout_.index())));
+    SLIP_TRY_STATUS(adopt_companions(job_.source.folder(),
+                                     {"config.json", "quantization_config.json"}, output));
+    for (const PlannedFile& file : job_.plan.files) {
+      if (output.has(file.name)) {
+        for (const PlannedTensor& tensor : file.tensors) done_ += tensor.source.bytes().size();
+      } else {
+        SLIP_TRY_STATUS(write_file(output.file(file.name), file));
+      }
+    }
+    SLIP_TRY_STATUS(output.write("config.json", layout_.config()));
+    if (!job_.quantization_config.empty() && job_.quantization_config.contains("bits"))
+      SLIP_TRY_STATUS(
+          output.write("quantization_config.json", json_file_text(job_.quantization_config)));
+    SLIP_TRY_STATUS(output.write(kIndexName, index_text(layout_.index())));
+    SLIP_TRY_STATUS(layout_.verify(output.path()));
+    SLIP_TRY_STATUS(output.publish());
+    return result_;
+  }
+
+ private:
   // Tensors in order, in batches that all threads work on together.
   Status write_file(const fs::path& path, const PlannedFile& planned) {
     std::vector<TensorDeclaration> all;
     std::vector<size_t> first;  // of each planned tensor, among all
     for (const PlannedTensor& tensor : planned.tensors) {
       first.push_back(all.size());
-      for (TensorDeclaration& made : declarations(tensor)) all.push_back(std::move(made));
+      for (TensorDeclaration& made : layout_.declarations(tensor)) all.push_back(std::move(made));
     }
     SLIP_TRY(SafetensorsFile file, SafetensorsFile::create(path, all, "pt"));
     Writing writing;
@@ -165,37 +197,27 @@ class Quantizer {
     return {};
   }
 
-  // Every tensor is there as it was planned.
-  Status verify(const fs::path& folder) const {
-    SLIP_TRY(const Checkpoint made, Checkpoint::open(folder));
-    for (const PlannedFile& file : job_.plan.files) {
-      for (const PlannedTensor& tensor : file.tensors) {
-        for (const TensorDeclaration& wanted : declarations(tensor)) {
-          const StoredTensor* found = made.find(wanted.name);
-          if (!found || found->type != wanted.type || found->shape != wanted.shape ||
-              found->path().filename() != file.name)
-            return error(folder.string(), ": tensor ", wanted.name, " is not in ", file.name,
-                         " as it should be");
-        }
-      }
-    }
-    return {};
-  }
-
   const QuantizeJob& job_;
+  const Layout& layout_;
   ThreadPool& pool_;
   const ConvertProgress& progress_;
-  TensorIndex index_;
-  std::string config_;
   uint64_t done_ = 0;
   QuantizeResult result_;
 };
 
 }  // namespace
 
+Result<bool> is_quantized(const QuantizeJob& job) {
+  SLIP_TRY(const Layout layout, Layout::of(job));
+  if (layout.is_there()) return true;
+  SLIP_TRY_STATUS(check_free(job.out));
+  return false;
+}
+
 Result<QuantizeResult> quantize_checkpoint(const QuantizeJob& job, ThreadPool& pool,
                                            const ConvertProgress& progress) {
-  return Quantizer(job, pool, progress).run();
+  SLIP_TRY(const Layout layout, Layout::of(job));
+  return Quantizer(job, layout, pool, progress).run();
 }
 
 }  // namespace slip

@@ -34,6 +34,10 @@ struct QuantizeResult {
   uint64_t written = 0;
 };
 
+// Whether the folder holds the result already; a failure if it is there and holds something else.
+// For those whose codes take long to find: it does not look at them.
+Result<bool> is_quantized(const QuantizeJob& job);
+
 // `progress` counts bytes of the source.
 Result<QuantizeResult> quantize_checkpoint(const QuantizeJob& job, ThreadPool& pool,
                                            const ConvertProgress& progress);

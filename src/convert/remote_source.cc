@@ -145,7 +145,6 @@ HubTrouble RemoteSource::fetch_rest(const RemoteFile& file, FileRange range,
     if (!count.ok()) return {count.failure().message};
     if (count.value() == 0) return {"the answer ended early"};
     done += count.value();
-    bytes_fetched_ += count.value();
   }
   return {};
 }

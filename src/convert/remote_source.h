@@ -24,9 +24,6 @@ class RemoteSource : public TensorSource {
   Result<std::vector<SourceTensor>> describe(std::span<const std::string> names) override;
   Status read(const SourceTensor& tensor, std::span<std::byte> into) override;
 
-  // Content of files that came so far, headers included.
-  uint64_t bytes_fetched() const { return bytes_fetched_; }
-
  private:
   RemoteSource(RepoId repo, HubSettings settings, TlsContext tls,
                const std::atomic<bool>& interrupted);
@@ -55,7 +52,6 @@ class RemoteSource : public TensorSource {
   std::map<std::string, std::string, std::less<>> file_of_;  // by tensor
   std::map<std::string, Place, std::less<>> places_;         // of files whose header was read
   std::set<std::string> headers_read_;                       // of files
-  uint64_t bytes_fetched_ = 0;
 };
 
 }  // namespace slip

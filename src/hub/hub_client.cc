@@ -147,7 +147,9 @@ Result<HubClient::Text> HubClient::get_text(const std::string& path, const RepoI
   for (int failures = 1;; ++failures) {
     bool retry = false;
     Result<Text> text = get_text_once(path, repo, retry);
-    if (text.ok() || !retry || failures >= attempts || stopped()) return text;
+    if (text.ok() || !retry || stopped()) return text;
+    if (failures >= attempts) return std::move(text).failure().about("hub");
+    if (on_retry_) on_retry_(text.failure().message);
     pause(settings_.retries.wait_seconds(failures));
   }
 }

@@ -1,6 +1,7 @@
 // A Hugging Face hub as a server: where it is, who we are, what its answers mean.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -63,6 +64,10 @@ class HubClient {
     std::string body;
   };
   Result<Text> get_text(const std::string& path, const RepoId& repo);
+  // Hears why get_text() tries again.
+  void on_retry(std::function<void(const std::string& why)> listener) {
+    on_retry_ = std::move(listener);
+  }
 
   // What a reply without content means.
   HubTrouble explain(const HubReply& reply, const RepoId& repo) const;
@@ -86,6 +91,7 @@ class HubClient {
   Url endpoint_;  // its target ends without a slash
   const StopFlag& stop_;
   HttpClient http_;
+  std::function<void(const std::string&)> on_retry_;
 };
 
 }  // namespace slip

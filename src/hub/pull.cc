@@ -60,6 +60,7 @@ class Puller {
   Result<PullResult> run() {
     SLIP_TRY(const TlsContext tls, TlsContext::make(request_.hub.authorities));
     SLIP_TRY(HubClient hub, HubClient::make(request_.hub, tls, stop_));
+    hub.on_retry([this](const std::string& why) { listener_.trying_again(why); });
     Result<RepoListing> listing = list_repo(hub, request_.repo);
     if (stop_.raised()) return ended(PullResult::End::interrupted);
     if (!listing.ok()) return std::move(listing).failure();

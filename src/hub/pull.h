@@ -28,6 +28,8 @@ struct PullPlan {
 class PullListener {
  public:
   virtual ~PullListener() = default;
+  // The hub did not answer and is asked again.
+  virtual void trying_again(const std::string& /*why*/) {}
   // Another process pulls the same repository; we wait for it.
   virtual void waiting_for_another() {}
   // A file that was there was not what it should be; it is fetched again.

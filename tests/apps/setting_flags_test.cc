@@ -14,5 +14,16 @@ TEST(SettingFlags, NameTheFlagOfASetting) {
   EXPECT_EQ(explain(error("odd").about("something without a flag")), "odd");
 }
 
+TEST(SettingFlags, AContextThatNoFlagNamedHasOtherAdvice) {
+  const auto told = [](const Error& failure, const char* advice) {
+    return explain(advise_on_context(failure, advice));
+  };
+  const Error too_long = error("too long").about("context");
+  EXPECT_EQ(told(too_long, "--window sets it"), "too long; --window sets it");
+  EXPECT_EQ(told(too_long, nullptr), "too long");
+  EXPECT_EQ(told(error("odd").about("drafter"), "--window sets it"),
+            "odd; --drafter-model sets the drafter");
+}
+
 }  // namespace
 }  // namespace slip

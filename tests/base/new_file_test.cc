@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <string>
@@ -76,6 +77,43 @@ TEST_F(NewFileTest, AFolderInItsPlaceStays) {
   EXPECT_TRUE(written.failure().message.starts_with(path_.string() + ": cannot replace: "))
       << written.failure().message;
   EXPECT_EQ(files(), 1u);
+}
+
+// Renaming a file over /dev/null would break the machine.
+TEST_F(NewFileTest, WhatIsNoFileIsNotReplaced) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const std::filesystem::path link = folder_ / "link";
+  std::filesystem::create_symlink(path_, link);
+  for (const std::filesystem::path& path : {path_, link}) {
+    const Status written = write_file_atomically(path, "x");
+    ASSERT_FALSE(written.ok());
+    EXPECT_EQ(
+        written.failure().message,
+        path.string() + ": cannot be written: it is a device, a pipe or a socket; name a file");
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(path_));
+  EXPECT_EQ(files(), 2u);
+}
+
+TEST_F(NewFileTest, ALinkIsReplacedAndNotFollowed) {
+  ASSERT_TRUE(write_file_atomically(path_, "old").ok());
+  const std::filesystem::path link = folder_ / "link";
+  std::filesystem::create_symlink(path_, link);
+  ASSERT_TRUE(write_file_atomically(link, "new").ok());
+  EXPECT_EQ(read_text_file(path_).value(), "old");
+  EXPECT_FALSE(std::filesystem::is_symlink(link));
+}
+
+TEST_F(NewFileTest, APersonsLinksStay) {
+  const std::filesystem::path link = folder_ / "link", second = folder_ / "second";
+  std::filesystem::create_symlink("x.txt", link);  // which is not there yet
+  std::filesystem::create_symlink(link, second);
+  EXPECT_EQ(place_to_write(second).value(), path_);
+  EXPECT_EQ(place_to_write("x.txt").value(), "x.txt");
+  std::filesystem::create_symlink("loop", folder_ / "loop");
+  EXPECT_TRUE(place_to_write(folder_ / "loop").failure().message.ends_with("form a loop)"));
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_FALSE(place_to_write(second).ok());
 }
 
 }  // namespace

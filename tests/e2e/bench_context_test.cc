@@ -31,9 +31,15 @@ TEST(BenchContext, MeasuresEveryDepth) {
 
 TEST(BenchContext, RefusalsSayWhatToDo) {
   const Finished unknown = run({"bench", "context", "qwen3.5-nano", "--kv-cache", "k5v5"});
-  EXPECT_EQ(unknown.status, 1);
+  EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.err, ::testing::HasSubstr("k4v4"));
   EXPECT_EQ(run({"bench", "context", "qwen3.5-nano", "--decoded", "0"}).status, 2);
+  const Finished much = run({"bench", "context", "--tokens", "5", "--decoded", "16"});
+  EXPECT_EQ(much.status, 1);
+  EXPECT_EQ(much.out, "");
+  EXPECT_THAT(much.err, ::testing::HasSubstr("a text of 5 tokens is not longer than the 16"));
+  const Finished named = run({"bench", "context", "--tokens", "20", "--json"});
+  EXPECT_EQ(named.json().at("model").as_string(), "minnow");
 }
 
 }  // namespace

@@ -67,6 +67,46 @@ TEST(ConvertVerbs, FromSixteenBitsToAHybrid) {
   EXPECT_EQ(mtp.at("done").as_string(), "registered");
 }
 
+// A calibration takes long: what makes it needless or impossible is found before.
+TEST(ConvertVerbs, CalibrationLooksAtItsFolderFirst) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  const std::string model = path("tiny");
+  fs::copy(kTiny, model);
+  folder.write("tiny/tokenizer.json",
+               R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2}, "merges": []},
+                   "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false,
+                                     "use_regex": false}, "decoder": {"type": "ByteLevel"}})");
+  std::string letters;
+  for (int i = 0; i < 400; ++i) letters += "abc"[i * i % 7 % 3];
+  const std::string text = folder.write("text", letters);
+  std::vector<std::string> command = {"convert",         "int4",       "-m",           model,
+                                      "--out",           path("int4"), "--group-size", "32",
+                                      "--calibrate",     text,         "--samples",    "2",
+                                      "--sample-length", "64",         "--report",     text};
+  const Finished first = run(command);
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("calibrating with 2 samples, 128 tokens"));
+  EXPECT_THAT(first.err, HasSubstr("same first choice"));
+  command.insert(command.end(), {"-q", "--json"});
+  const Finished again = run(command);
+  EXPECT_TRUE(again.json().at("was_there").as_bool());
+  EXPECT_GT(again.json().at("report").at("perplexity").to_number<double>(), 1);
+  EXPECT_EQ(again.err.find("calibrating"), std::string::npos);
+  EXPECT_THAT(again.err, HasSubstr("same first choice"));
+  EXPECT_FALSE(fs::exists(folder.path() / ".int4.calibration.partial"));
+  command[5] = folder.path().string();
+  const Finished foreign = run(command);
+  EXPECT_EQ(foreign.status, 1);
+  EXPECT_THAT(foreign.err, HasSubstr("is there already"));
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"--sample-length", "0"}, {"--samples", "-1"}}) {
+    std::vector<std::string> line = {"convert", "int4", "-m", model, "--out", path("x")};
+    line.insert(line.end(), wrong.begin(), wrong.end());
+    EXPECT_EQ(run(line).status, 2);
+  }
+}
+
 TEST(ConvertVerbs, SaysWhatIsWrong) {
   const TemporaryFolder folder;
   const std::string out = (folder.path() / "out").string();
@@ -76,6 +116,19 @@ TEST(ConvertVerbs, SaysWhatIsWrong) {
   EXPECT_THAT(run({"convert", "int4", "-m", kMinnow, "--out", out}).err,
               HasSubstr("quantized already"));
   EXPECT_THAT(run({"convert", "mtp", "--to", kTiny}).err, HasSubstr("holds no MTP tensors"));
+  const Finished no_int4 =
+      run({"convert", "hybrid", "--int4", kTiny, "--fp8", kTiny, "--out", out, "--json"});
+  EXPECT_EQ(no_int4.status, 1);
+  EXPECT_EQ(no_int4.out, "");
+  EXPECT_THAT(no_int4.err, HasSubstr("expected an INT4 checkpoint"));
+  const Finished nothing =
+      run({"convert", "hybrid", "--int4", kMinnow, "--fp8", kMinnow, "--out", out, "--json"});
+  EXPECT_EQ(nothing.status, 1);
+  EXPECT_THAT(nothing.err, HasSubstr("no 16-bit matrix of shared experts is FP8 in "));
+  // The text of a report is read before anything is written.
+  const Finished report =
+      run({"convert", "int4", "-m", kTiny, "--out", out, "--report", "/no/such/text"});
+  EXPECT_EQ(report.status, 1);
   EXPECT_FALSE(fs::exists(out));
 }
 

@@ -80,6 +80,68 @@ TEST_F(EvalVerbs, TemplatesRenderOrSayWhyNot) {
   EXPECT_NE(refused.err.find("No messages"), std::string::npos) << refused.err;
 }
 
+TEST_F(EvalVerbs, LogitsThatAreNoNumbersAreAFailure) {
+  const std::string minnow = SLIP_SOURCE_DIR "/models/minnow/";
+  const std::string name = "model-00001-of-00002.safetensors";
+  for (const auto& entry : std::filesystem::directory_iterator(minnow))
+    if (entry.path().filename() != name)
+      std::filesystem::create_symlink(entry.path(), folder_.path() / entry.path().filename());
+  std::string shard = read_text_file(minnow + name).value();
+  uint64_t length = 0;
+  std::memcpy(&length, shard.data(), sizeof(length));
+  const Json header = parse_json(std::string_view(shard).substr(8, length), name).value();
+  const JsonObject& norm = header.at("model.language_model.norm.weight").get_object();
+  const int64_t begin = norm.at("data_offsets").at(0).as_int64();
+  // Numbers, which a loader must take, but products of them are none.
+  for (size_t i = 0; i < 64; ++i) shard.replace(8 + length + size_t(begin) + 2 * i, 2, "\x7f\x7f");
+  folder_.write(name, shard);
+  const std::string model = folder_.path().string();
+  const std::vector<std::vector<std::string>> verbs = {
+      {"run", "-m", model, "--ids", ids_, "--greedy", "-n", "4", "--json"},
+      {"eval", "ppl", "-m", model, "--ids", ids_, "--json"},
+      {"eval", "logits", "-m", model, "--ids", ids_, "--out", out_},
+      {"eval", "kl", "-m", model, "--ids", ids_},
+      {"eval", "accept", "-m", model, "--ids", ids_}};
+  for (const std::vector<std::string>& verb : verbs) {
+    const Finished done = run(verb);
+    EXPECT_EQ(done.status, 1) << verb[0] << " " << verb[1];
+    EXPECT_EQ(done.out, "");
+    EXPECT_NE(done.err.find("logits are not numbers"), std::string::npos) << done.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(out_));
+}
+
+TEST_F(EvalVerbs, TheAdviceFitsWhatWasAsked) {
+  const auto told = [&](std::vector<std::string> verb) { return run(verb).err; };
+  const std::string window = told({"eval", "ppl", "--ids", ids_, "--window", "100000"});
+  EXPECT_NE(window.find("; --window sets"), std::string::npos) << window;
+  EXPECT_EQ(window.find("--ctx"), std::string::npos) << window;
+  const std::string depth = told({"bench", "-d", "40000"});
+  EXPECT_NE(depth.find("; -p, -n and -d set"), std::string::npos) << depth;
+  const std::string negative = told({"eval", "ppl", "--ids", folder_.write("n.json", "[-1]")});
+  EXPECT_NE(negative.find("from 0 on, found -1"), std::string::npos) << negative;
+  const Finished unknown = run({"eval", "detokenize"}, "[1, 2, 999999]");
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_NE(unknown.err.find("there is no token 999999: the vocabulary has"), std::string::npos);
+  const Finished bias = run({"run", "x", "--logit-bias", "99999=1"});
+  EXPECT_EQ(bias.status, 1);
+  EXPECT_NE(bias.err.find("--logit-bias 99999=1: the model has 8192 tokens"), std::string::npos);
+}
+
+// Nobody should measure for an hour and then lose the result.
+TEST_F(EvalVerbs, WhereAResultGoesIsLookedAtFirst) {
+  for (const std::vector<std::string>& verb :
+       {std::vector<std::string>{"bench", "--save", "/no/such/x.json"},
+        {"bench", "ladder", "--svg", "/no/such/x.svg"},
+        {"bench", "serve", "--url", "http://127.0.0.1:1", "--save", "/no/such/x.json"}}) {
+    const Finished done = run(verb);
+    EXPECT_EQ(done.status, 1);
+    EXPECT_NE(done.err.find(": cannot be written: there is no folder /no/such"), std::string::npos)
+        << done.err;
+    EXPECT_EQ(done.err.find("loading"), std::string::npos) << done.err;
+  }
+}
+
 TEST_F(EvalVerbs, BadIdsAreNamed) {
   const std::string beyond = folder_.write("beyond.json", "[1, 9000]");
   const Finished refused = run({"eval", "logits", "--ids", beyond, "--out", out_});
@@ -108,6 +170,9 @@ TEST_F(EvalVerbs, BenchPrintsRowsAndTheMachine) {
   EXPECT_EQ(decode.at("depth").as_int64(), 16);
   for (const char* key : {"tokens_per_second", "bytes_per_step", "gb_per_s", "share_of_bandwidth"})
     EXPECT_GT(decode.at(key).to_number<double>(), 0) << key;
+  // Prompts share their weights, so they have no bytes of their own.
+  for (const char* key : {"bytes_per_step", "gb_per_s", "share_of_bandwidth"})
+    EXPECT_TRUE(rows[0].as_object().at(key).is_null()) << key;
   EXPECT_GT(report.at("machine").at("read_bandwidth_gb_per_s").as_double(), 0);
 }
 

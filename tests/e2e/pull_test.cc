@@ -75,6 +75,13 @@ TEST_F(PullVerb, UsageAndFailures) {
   EXPECT_FALSE(fs::exists(snapshot()));
 }
 
+TEST_F(PullVerb, SaysThatTheHubDoesNotAnswer) {
+  const Finished away = pull("org/model --endpoint http://127.0.0.1:1");
+  EXPECT_EQ(away.status, 1);
+  EXPECT_THAT(away.err, HasSubstr("looking at http://127.0.0.1:1 ...\ntrying again: "));
+  EXPECT_THAT(away.err, HasSubstr("; check the network, https_proxy, and the hub's address"));
+}
+
 TEST_F(PullVerb, TokensComeFromTheUsualPlaces) {
   const auto token_sent = [&](const std::string& variables) {
     shell(environment() + variables + " $SLIP pull org/model");

@@ -182,7 +182,7 @@ TEST(Run, RawTextGoesOnWithoutATemplate) {
 
 TEST(Run, LogitBiasForcesAToken) {
   const JsonObject object =
-      run({"run", "--prompt", "Hi", "--greedy", "-n", "3", "--logit-bias", "1263=1000", "--json"})
+      run({"run", "--prompt", "Hi", "--greedy", "-n", "3", "--logit-bias", "1263=100", "--json"})
           .json();
   for (const Json& id : object.at("token_ids").as_array()) EXPECT_EQ(id.as_int64(), 1263);
 }
@@ -198,7 +198,7 @@ TEST(Run, DryRunPrintsThePlanAndNotes) {
 
 TEST(Run, SaysWhenThereIsNoAnswer) {
   const std::vector<std::string> ends_at_once{"run",      "--prompt",     "Hi",
-                                              "--greedy", "--logit-bias", "8160=1000"};
+                                              "--greedy", "--logit-bias", "8160=100"};
   const Finished done = run(ends_at_once);
   EXPECT_EQ(done.status, 0);
   EXPECT_EQ(done.out, "");

@@ -4,12 +4,14 @@
 
 #include <fstream>
 
+#include "base/files.h"
 #include "tests/e2e/process.h"
 
 namespace slip::e2e {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(Inspect, DescribesMinnow) {
   const Finished done = run({"inspect"});
@@ -57,6 +59,30 @@ TEST(Inspect, RefusesBrokenCheckpoints) {
   EXPECT_THAT(broken.err, HasSubstr("model-00002-of-00002.safetensors"));
 }
 
+TEST(Inspect, AFileIsNotComparedWithShapes) {
+  const Finished done = run({"inspect", SLIP_SOURCE_DIR "/README.md"});
+  EXPECT_EQ(done.status, 1);
+  EXPECT_THAT(done.err, HasSubstr("is a file"));
+  EXPECT_THAT(done.err, Not(HasSubstr("shape")));
+}
+
+TEST(Inspect, AHeadThatIsNotUsedIsNamed) {
+  const TemporaryFolder folder;
+  for (const auto& entry : std::filesystem::directory_iterator(SLIP_SOURCE_DIR "/models/minnow"))
+    if (entry.path().filename() != "config.json")
+      std::filesystem::create_symlink(entry.path(), folder.path() / entry.path().filename());
+  const std::string config = read_text_file(SLIP_SOURCE_DIR "/models/minnow/config.json").value();
+  const auto notes = [&](const char* tied) {
+    JsonObject changed = parse_json(config, "config.json").value().get_object();
+    changed["tie_word_embeddings"] = std::string_view(tied) == "true";
+    changed["text_config"].as_object().erase("tie_word_embeddings");
+    folder.write("config.json", dump_json(changed));
+    return run({"inspect", folder.path().string()}).out;
+  };
+  EXPECT_THAT(notes("true"), HasSubstr("lm_head in the files, which is another, is not used"));
+  EXPECT_THAT(notes("false"), Not(HasSubstr("is not used")));
+}
+
 TEST(Inspect, ANameThatIsNothingIsComparedWithShapesToo) {
   for (const std::vector<std::string>& line : {std::vector<std::string>{"inspect", "qwen3.5-99b"},
                                                {"bench", "qwen3.5-99b"},
@@ -81,6 +107,12 @@ TEST(Doctor, LooksAtTheFilesOfAModel) {
   EXPECT_EQ(done.status, 1);
   EXPECT_THAT(done.out, HasSubstr("model-00002-of-00002.safetensors"));
   EXPECT_THAT(done.out, HasSubstr("truncated"));
+}
+
+TEST(Doctor, AModelThatIsNotThereIsAProblem) {
+  const Finished done = run({"doctor", "-m", "/nonexistent"});
+  EXPECT_EQ(done.status, 1);
+  EXPECT_THAT(done.out, HasSubstr("/nonexistent"));
 }
 
 TEST(Doctor, ChecksTheMachine) {
@@ -146,16 +178,41 @@ TEST(Help, TheFirstWordOfSeveralVerbsListsThem) {
 
 // Wrong command lines are told from work that failed.
 TEST(Help, WrongCommandLinesHaveAStatusOfTheirOwn) {
-  const std::vector<std::vector<std::string>> wrong = {{"eval", "logits"},
-                                                       {"eval", "needle", "--trials", "0"},
-                                                       {"convert", "int4"},
-                                                       {"convert", "hybrid", "--int4", "a"},
-                                                       {"convert", "check"},
-                                                       {"bench", "--repeat", "0"},
-                                                       {"bench", "minnow", "-m", "other"},
-                                                       {"bench", "ops", "--rows", "0"},
-                                                       {"pull", "nowhere"},
-                                                       {"pull", "-q"}};
+  const std::vector<std::vector<std::string>> wrong = {
+      {"eval", "logits"},
+      {"eval", "needle", "--trials", "0"},
+      {"convert", "int4"},
+      {"convert", "hybrid", "--int4", "a"},
+      {"convert", "check"},
+      {"bench", "--repeat", "0"},
+      {"bench", "minnow", "-m", "other"},
+      {"bench", "ops", "--rows", "0"},
+      {"pull", "nowhere"},
+      {"pull", "-q"},
+      {"run", "-t", "0"},
+      {"serve", "--ctx", "-5"},
+      {"eval", "logits", "--last", "0"},
+      {"eval", "ppl", "--memory", "10G5"},
+      {"run", "--kv-cache", "k5v5"},
+      {"inspect", "--kv-cache", "k5v5"},
+      {"eval", "kl", "--against", "xyz"},
+      {"bench", "--ops", "ref", "--device", "cuda"},
+      {"bench", "--synthetic"},
+      {"bench", "-p", "", "-n", ""},
+      {"bench", "--json", "--output", "csv"},
+      {"bench", "ops", "--repeat", "0"},
+      {"bench", "ops", "--depth", "-5"},
+      {"bench", "context", "--tokens", "lots"},
+      {"bench", "serve", "-r", "0"},
+      {"bench", "ladder", "--device", "gpu"},
+      {"convert", "int4", "--threads", "0"},
+      {"run", "-m", "a", "--from-huggingface-repo", "b/c"},
+      {"run", "-n", "5x"},
+      {"run", "--seed", "18446744073709551616"},
+      {"run", "--temperature", "nan"},
+      {"run", "--logit-bias", "5=nan"},
+      {"run", "--logit-bias", "5=101"},
+      {"run", "--speculate", "100"}};
   for (const std::vector<std::string>& arguments : wrong) {
     const Finished done = run(arguments);
     EXPECT_EQ(done.status, 2) << arguments[0] << " " << arguments[1] << ": " << done.err;
@@ -163,10 +220,38 @@ TEST(Help, WrongCommandLinesHaveAStatusOfTheirOwn) {
   }
 }
 
+TEST(Help, NumbersAreWhatPeopleWrite) {
+  const JsonObject eight =
+      run({"run", "--prompt", "x", "--raw", "--ignore-eos", "-n", "010", "--json"}).json();
+  EXPECT_EQ(eight.at("token_ids").as_array().size(), 10u);
+  EXPECT_THAT(run({"run", "-n", "5x"}).err,
+              HasSubstr("--max-tokens: expects a whole number of at most 63 bits, not \"5x\""));
+  EXPECT_THAT(run({"run", "--speculate", "100"}).err, HasSubstr("drafts up to 8 tokens, not 100"));
+}
+
+TEST(Help, FitsATerminal) {
+  for (const std::string verb : {"", "run", "serve", "bench", "bench context", "convert int4",
+                                 "convert hybrid", "eval kl"}) {
+    const Finished help = shell("$SLIP " + verb + " --help | awk 'length > 80'");
+    EXPECT_EQ(help.out, "") << verb;
+  }
+}
+
+// Exit status 0 means that it worked.
+TEST(Help, OutputThatGoesNowhereIsAFailure) {
+  for (const std::string verb : {"--help", "--version", "run --help", "convert --help",
+                                 "eval tokenize", "inspect --json", "completions bash"}) {
+    const Finished full = shell("$SLIP " + verb + " > /dev/full");
+    EXPECT_EQ(full.status, 1) << verb;
+    EXPECT_THAT(full.err, HasSubstr("slipstream: standard output: ")) << verb;
+    EXPECT_EQ(shell("$SLIP " + verb + " | true; exit ${PIPESTATUS[1]}").status, 0) << verb;
+  }
+}
+
 TEST(Help, DevicesMustBeNamedExactly) {
   for (const char* device : {"cudafoo", "cuda:", "cuda:abc", "cuda:-1", "cuda:0x", "gpu"}) {
     const Finished done = run({"run", "--device", device, "--prompt", "x", "-n", "1"});
-    EXPECT_EQ(done.status, 1) << device;
+    EXPECT_EQ(done.status, 2) << device;
     EXPECT_THAT(done.err, HasSubstr("--device is auto, cpu or cuda:N")) << device;
   }
 }

@@ -44,9 +44,9 @@ has "$prefix/share/bash-completion/completions/slipstream"
 has "$prefix/share/zsh/site-functions/_slipstream"
 has "$prefix/share/fish/vendor_completions.d/slipstream.fish"
 unit=$(find "$prefix" -path '*systemd*' -name slipstream.service)
-grep -q "^ExecStart=$prefix/bin/slipstream serve" "$unit" || wrong "the unit does not start $prefix/bin/slipstream"
+grep -q "^ExecStart=\"$prefix/bin/slipstream\" serve" "$unit" || wrong "the unit does not start $prefix/bin/slipstream"
 # What the unit reads must be there, or it could not start.
-config=$(sed -n 's/^ExecStart=.*--config \([^ ]*\).*/\1/p' "$unit")
+config=$(sed -n 's/^ExecStart=.*--config "\{0,1\}\([^"]*serve.conf\).*/\1/p' "$unit")
 has "${config/\%h/$HOME}"
 man=$prefix/share/man/man1/slipstream.1
 for verb in RUN SERVE PULL "BENCH LADDER" "CONVERT CHECK" COMPLETIONS; do
@@ -101,7 +101,33 @@ if command -v dpkg-deb >/dev/null; then
   says "$(dpkg-deb -f "$package" Depends)" libc6
 fi
 
+echo "== a model, in a folder with a blank"
+# A program that pulls when it is allowed to, and nothing else.
+mkdir -p "$work/stand-in/bin" "$work/stand-in/share/slipstream"
+printf '#!/bin/sh\n[ "$1" != pull ] || [ -e "%s/hub-works" ]\n' "$work" >"$work/stand-in/bin/slipstream"
+chmod 755 "$work/stand-in/bin/slipstream"
+cp "$source_dir"/packaging/serve.conf "$source_dir"/packaging/*.service "$work/stand-in/share/slipstream"
+tar -czf "$work/stand-in.tar.gz" -C "$work" stand-in
+blank="$work/a blank"
+with_model() { "$source_dir/install.sh" --yes --prefix "$blank" --release "$work/stand-in.tar.gz" --model "$@"; }
+said=$(refused 1 with_model org/name)
+says "$said" "org/name was not pulled; to go on with it:"
+says "$said" "install.sh --yes --prefix $(printf %q "$blank") --release $work/stand-in.tar.gz --model org/name"
+conf=$HOME/.config/slipstream
+[ "$(id -u)" -ne 0 ] || conf=$blank/etc/slipstream
+! grep -q '^model' "$conf/serve.conf" || wrong "a model is served that was not pulled"
+touch "$work/hub-works"
+said=$(with_model org/name 2>&1) || wrong "$said"
+said=$(with_model org/name 2>&1) || wrong "$said"
+[ "$(grep -c '^model = org/name$' "$conf/serve.conf")" -eq 1 ] || wrong "settings: $(cat "$conf/serve.conf")"
+says "$(with_model org/other 2>&1)" "names, not org/other"
+unit=$(find "$blank" -path '*systemd*' -name slipstream.service)
+grep -qF "ExecStart=\"$blank/bin/slipstream\" serve" "$unit" || wrong "$(grep ExecStart "$unit")"
+rm -rf "$conf"
+
 echo "== refusals"
+says "$(refused 1 "$source_dir/install.sh" --yes --model name)" "a model is org/name"
+says "$(CXX=no-such-compiler refused 1 "$source_dir/install.sh" --yes --prefix "$work/p" --build-dir "$build_dir")" "no-such-compiler is not installed"
 says "$(refused 2 "$source_dir/install.sh" --nonsense)" "there is no option --nonsense"
 head -c 1000 "$archive" >"$work/cut.tar.gz"
 says "$(refused 1 "$source_dir/install.sh" --yes --prefix "$work/cut" --release "$work/cut.tar.gz")" "no whole archive"

@@ -26,6 +26,22 @@ Result<TextPrefixes> find_text_prefixes(const Checkpoint& checkpoint, const char
                " text model?");
 }
 
+void warn_of_unused_head(const Checkpoint& checkpoint, const TextConfig& config,
+                         const TextPrefixes& prefixes, std::vector<std::string>& warnings) {
+  if (!config.tied_head || !has_tensors(checkpoint, prefixes.head + ".")) return;
+  constexpr size_t kTelling = 1 << 20;  // bytes: files of any size are opened at once
+  const auto beginning = [&](const std::string& name) {
+    const StoredTensor* tensor = checkpoint.find(name);
+    return tensor ? tensor->data.first(std::min(kTelling, tensor->data.size()))
+                  : std::span<const std::byte>();
+  };
+  if (std::ranges::equal(beginning(prefixes.head + ".weight"),
+                         beginning(prefixes.text + "embed_tokens.weight")))
+    return;
+  warnings.push_back(cat("config.json says that the embedding is the head (tie_word_embeddings), ",
+                         "so ", prefixes.head, " in the files, which is another, is not used"));
+}
+
 MadeLinear made_head(const TextConfig& config, const TextPrefixes& prefixes, bool int8) {
   return {.name = prefixes.head,
           .module = config.tied_head ? prefixes.text + "embed_tokens" : prefixes.head,

@@ -41,6 +41,7 @@ class Source : public FamilySource {
   Source(const Config& config, WeightOrigin origin, TextPrefixes prefixes)
       : config_(config), origin_(std::move(origin)), prefixes_(std::move(prefixes)) {
     warn_of_unknown_keys("config.json", config_, warnings_);
+    if (origin_.files()) warn_of_unused_head(*origin_.files(), config_, prefixes_, warnings_);
   }
 
   std::unique_ptr<WeightSource> weight_source() const {

@@ -41,6 +41,7 @@ class Source : public FamilySource {
 Source::Source(const Config& config, Checkpoint checkpoint, Prefixes prefixes)
     : config_(config), origin_(std::move(checkpoint)), prefixes_(std::move(prefixes)) {
   warn_of_unknown_keys("config.json", config_, warnings_);
+  warn_of_unused_head(*origin_.files(), config_, prefixes_, warnings_);
   look_for_mtp();
 }
 
