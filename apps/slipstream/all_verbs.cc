@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "verb.h"
+#include "slipstream/verb.h"
 
 namespace slip {
 

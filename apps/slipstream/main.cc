@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <system_error>
 
-#include "setting_flags.h"
-#include "verb.h"
+#include "slipstream/common/setting_flags.h"
+#include "slipstream/verb.h"
 #include "version.h"
 
 namespace slip {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "flags.h"
+#include "slipstream/common/flags.h"
 
 namespace slip {
 

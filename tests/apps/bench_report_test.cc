@@ -1,11 +1,10 @@
 // What bench prints of what it measured.
-#include "bench_report.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench_tests.h"
 #include "kernels/ref/ref_ops.h"
+#include "slipstream/bench/report.h"
+#include "slipstream/bench/tests.h"
 
 namespace slip {
 namespace {

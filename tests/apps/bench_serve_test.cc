@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench_serve_report.h"
-#include "serve_log.h"
+#include "slipstream/bench/serve_report.h"
+#include "slipstream/serve/log.h"
 
 namespace slip {
 namespace {

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "chat_conversation.h"
-#include "chat_input.h"
+#include "slipstream/chat/conversation.h"
+#include "slipstream/chat/input.h"
 
 namespace slip {
 namespace {

@@ -1,13 +1,12 @@
 // Drafts along a text are those that the engine makes, and are counted as the goldens count them.
-#include "eval_drafts.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "eval.h"
-#include "eval_stats.h"
 #include "models/model_source.h"
+#include "slipstream/eval/drafts.h"
+#include "slipstream/eval/eval.h"
+#include "slipstream/eval/stats.h"
 #include "tests/checkpoint/test_files.h"
 #include "tests/engine/agreeing_gemma.h"
 #include "tests/golden/golden_file.h"

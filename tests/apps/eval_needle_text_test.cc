@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "needle_text.h"
+#include "slipstream/eval/needle_text.h"
 
 namespace slip {
 namespace {

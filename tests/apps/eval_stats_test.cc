@@ -1,12 +1,11 @@
-#include "eval_stats.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "eval.h"
-#include "eval_windows.h"
-#include "numbers.h"
+#include "slipstream/common/numbers.h"
+#include "slipstream/eval/eval.h"
+#include "slipstream/eval/stats.h"
+#include "slipstream/eval/windows.h"
 
 namespace slip {
 namespace {

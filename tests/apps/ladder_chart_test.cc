@@ -1,11 +1,11 @@
-#include "ladder_chart.h"
+#include "slipstream/bench/ladder_chart.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "terminal_text.h"
+#include "slipstream/common/terminal_text.h"
 
 namespace slip {
 namespace {

@@ -1,5 +1,5 @@
 // The ladder on minnow: that it measures, and that it notices what must never happen.
-#include "ladder_climb.h"
+#include "slipstream/bench/ladder_climb.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-#include "ladder_prompts.h"
+#include "slipstream/bench/ladder_prompts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ladder_decode.h"
-#include "ladder_tests.h"
+#include "slipstream/bench/ladder_decode.h"
+#include "slipstream/bench/ladder_tests.h"
 
 namespace slip {
 namespace {

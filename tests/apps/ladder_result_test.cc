@@ -1,9 +1,9 @@
-#include "ladder_result.h"
+#include "slipstream/bench/ladder_result.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ladder_table.h"
+#include "slipstream/bench/ladder_table.h"
 
 namespace slip {
 namespace {

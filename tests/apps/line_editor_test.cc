@@ -1,4 +1,4 @@
-#include "line_editor.h"
+#include "slipstream/chat/line_editor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <random>
 
-#include "chat_input.h"
+#include "slipstream/chat/input.h"
 #include "text/utf8.h"
 
 namespace slip {

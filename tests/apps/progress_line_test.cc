@@ -1,5 +1,5 @@
 // Progress on a terminal and elsewhere.
-#include "progress_line.h"
+#include "slipstream/common/progress_line.h"
 
 #include <gtest/gtest.h>
 

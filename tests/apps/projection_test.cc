@@ -1,4 +1,4 @@
-#include "projection.h"
+#include "slipstream/bench/projection.h"
 
 #include <gtest/gtest.h>
 

@@ -1,15 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "completions_script.h"
-#include "inspect_report.h"
-#include "numbers.h"
-#include "run_model.h"
-#include "run_options.h"
-#include "run_printer.h"
-#include "run_stats.h"
-#include "terminal_text.h"
-#include "terminal_wrap.h"
+#include "slipstream/common/numbers.h"
+#include "slipstream/common/terminal_text.h"
+#include "slipstream/common/terminal_wrap.h"
+#include "slipstream/completions/script.h"
+#include "slipstream/inspect/report.h"
+#include "slipstream/run/model.h"
+#include "slipstream/run/options.h"
+#include "slipstream/run/printer.h"
+#include "slipstream/run/stats.h"
 
 namespace slip {
 namespace {

@@ -1,9 +1,8 @@
-#include "serve_config.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "serve_options.h"
+#include "slipstream/serve/config.h"
+#include "slipstream/serve/options.h"
 
 namespace slip {
 namespace {

@@ -1,5 +1,5 @@
 // What failures of the library tell a person to do.
-#include "setting_flags.h"
+#include "slipstream/common/setting_flags.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Figures in columns: what lines up, and what each style writes between them.
-#include "text_table.h"
+#include "slipstream/common/text_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
