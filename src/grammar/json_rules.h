@@ -47,7 +47,7 @@ class JsonRules {
   // A key, in quotes, that is none of these.
   Result<ExprId> other_key(const std::vector<std::string>& keys);
   // The same without quotes, of these characters, which need no escapes. `kind`: theirs, if any.
-  Result<ExprId> other_name(const std::vector<std::string>& names, const CharSet& characters,
+  Result<ExprId> other_name(const std::vector<std::string>& keys, const CharSet& characters,
                             int64_t longest, std::optional<TextKind> kind);
 
  private:

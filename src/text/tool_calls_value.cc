@@ -86,14 +86,18 @@ class TypeFinder {
   std::unordered_set<const Json*> lists_seen_;
 };
 
+// Whether it lies in "function" or not.
+const Json& declaration_in(const Json& tool) {
+  const Json* inner = member_of(&tool, "function");
+  return inner ? *inner : tool;
+}
+
 const Json* find_declaration(const JsonArray& tools, std::string_view function) {
-  for (const Json& tool : tools) {
-    const Json* inner = member_of(&tool, "function");
-    const Json* declaration = inner ? inner : &tool;
-    const Json* name = member_of(declaration, "name");
-    if (name && name->is_string() && text_or_empty(name) == function) return declaration;
-  }
-  return nullptr;
+  const auto found = std::ranges::find_if(tools, [&](const Json& tool) {
+    const Json* name = member_of(&declaration_in(tool), "name");
+    return name && name->is_string() && text_or_empty(name) == function;
+  });
+  return found != tools.end() ? &declaration_in(*found) : nullptr;
 }
 
 // Digits of any length, so that no integer is rounded. Empty: not an integer.
