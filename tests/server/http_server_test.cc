@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "server/http_parser.h"
 #include "tests/server/http_desk.h"
 
 namespace slip {
@@ -56,6 +57,24 @@ TEST(HttpServer, ReadsChunkedBodies) {
   EXPECT_EQ(body_of(client.read_reply()), "POST  hello world");
   client.send(get_request("/echo"));
   EXPECT_EQ(body_of(client.read_reply()), "GET  ");
+}
+
+// However the body is cut, to the byte: through the parser itself, since a socket may join pieces.
+TEST(HttpServer, ReadsChunkedBodiesInAnyPieces) {
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const std::string_view body : {"0\r\n\r\n", "00\r\nA: b\r\n\r\n", "2\r\nhi\r\n0\r\n\r\n"}) {
+    for (size_t first = 0; first <= body.size(); ++first) {
+      for (size_t second = first; second <= body.size(); ++second) {
+        HttpParser parser({});
+        ASSERT_EQ(parser.feed(head), head.size());
+        size_t used = 0;
+        for (const size_t end : {first, second, body.size()})
+          used += parser.feed(body.substr(used, end - used));
+        EXPECT_EQ(parser.stage(), HttpParser::Stage::complete) << body << first << ", " << second;
+        EXPECT_EQ(used, body.size());
+      }
+    }
+  }
 }
 
 TEST(HttpServer, TellsClientsThatAskToGoOn) {
