@@ -8,6 +8,7 @@ namespace {
 // In percent, place by place.
 std::string describe_acceptance(const std::vector<double>& shares) {
   std::vector<std::string> percents;
+  percents.reserve(shares.size());
   for (const double share : shares) percents.push_back(fixed(100 * share, 0));
   return join(percents, " ");
 }

@@ -17,6 +17,7 @@ const std::array kMachines = {
 
 std::string projected_machine_names() {
   std::vector<std::string> names;
+  names.reserve(std::size(kMachines));
   for (const ProjectedMachine& machine : kMachines) names.push_back(machine.name);
   return join(names, ", ");
 }

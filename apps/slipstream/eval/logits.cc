@@ -24,6 +24,7 @@ class RowFile {
                                 const std::vector<std::string>& names, int64_t rows,
                                 int64_t width) {
     std::vector<TensorDeclaration> tensors;
+    tensors.reserve(names.size());
     for (const std::string& name : names) tensors.push_back({name, StoredType::f32, {rows, width}});
     SLIP_TRY(SafetensorsFile file, SafetensorsFile::create(path, tensors, ""));
     return RowFile(std::move(file));
