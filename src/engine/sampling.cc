@@ -15,6 +15,9 @@ constexpr float kLeastAllowed = std::numeric_limits<float>::lowest();
 // A hash of a counter, so that draws need no state.
 uint64_t mix(uint64_t counter) { return split_mix(counter + kSplitMixStep); }
 
+// Between 0 and 1, neither of them, from 53 of the bits.
+double uniform(uint64_t bits) { return (double(bits >> 11) + 0.5) * 0x1p-53; }
+
 // A damaged model gives logits that are no numbers; sorting needs an order.
 float ordered(float logit) { return std::isnan(logit) ? -INFINITY : logit; }
 
@@ -239,16 +242,15 @@ float Sampler::penalized(int32_t id, float logit) const {
 }
 
 int32_t Sampler::draw(int64_t index) {
-  // What is out of reach must not be drawn beside others, not even by rounding.
-  while (candidates_.size() > 1 && candidates_.back().value <= kLeastAllowed)
-    candidates_.pop_back();
-  const float peak = candidates_.front().value;
+  const Candidate best = *std::ranges::min_element(candidates_, comes_before);
   double total = 0;
   for (Candidate& candidate : candidates_) {
-    candidate.value = std::exp((candidate.value - peak) / options_.temperature);
+    // What is out of reach must not be drawn beside others, not even by rounding.
+    const bool in_reach = candidate.value > kLeastAllowed;
+    candidate.value =
+        in_reach ? std::exp((candidate.value - best.value) / options_.temperature) : 0;
     total += candidate.value;
   }
-  // Candidates are sorted, so both cuts keep a prefix; the most likely token always stays.
   size_t kept = candidates_.size();
   if (options_.top_p < 1.0f) {
     double mass = 0;
@@ -257,27 +259,38 @@ int32_t Sampler::draw(int64_t index) {
       if (mass >= double(options_.top_p) * total) kept = i + 1;
     }
   }
-  // The first has probability 1 / total, so min_p * peak is min_p in these units.
-  while (kept > 1 && candidates_[kept - 1].value < options_.min_p) --kept;
-
-  double mass = 0;
-  for (size_t i = 0; i < kept; ++i) mass += candidates_[i].value;
-  double target = uniform(index) * mass;
+  // A race: every token's clock rings after a random time that is the shorter the likelier it is,
+  // and the first one wins. Its chance is its share, and whoever knows the likelihoods only nearly,
+  // as a drafter does, mostly sees the same one win: what matters are the clocks of a few tokens,
+  // not what all of them add up to.
+  const uint64_t clocks = mix(mix(options_.seed) ^ uint64_t(index));
+  int32_t winner = best.id;
+  double soonest = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < kept; ++i) {
-    target -= candidates_[i].value;
-    if (target < 0) return candidates_[i].id;
+    const auto [id, weight] = candidates_[i];
+    // The best weighs 1, so min_p of its probability is min_p here.
+    if (weight == 0 || weight < options_.min_p) continue;
+    // A time is -log(chance) / weight, and -log(chance) at least 1 - chance: hardly any token of a
+    // large vocabulary needs its logarithm.
+    const double chance = uniform(mix(clocks ^ uint64_t(id)));
+    if (1 - chance >= soonest * double(weight)) continue;
+    const double time = -std::log(chance) / double(weight);
+    if (time >= soonest) continue;
+    soonest = time;
+    winner = id;
   }
-  return candidates_[kept - 1].id;
+  return winner;
 }
 
-// Fills candidates_ with the top_k largest, falling.
+// Fills candidates_ with the top_k largest: falling, unless they are all there are and in which
+// order does not matter.
 void Sampler::keep_top_k(std::span<const float> logits) {
   candidates_.clear();
   const size_t limit = options_.top_k > 0 ? size_t(options_.top_k) : logits.size();
   if (limit >= logits.size()) {
     for (size_t i = 0; i < logits.size(); ++i)
       candidates_.push_back({int32_t(i), ordered(logits[i])});
-    std::sort(candidates_.begin(), candidates_.end(), comes_before);
+    if (options_.top_p < 1.0f) std::sort(candidates_.begin(), candidates_.end(), comes_before);
     return;
   }
   // A heap whose front is the worst of the kept: one comparison for almost every token.
@@ -292,10 +305,6 @@ void Sampler::keep_top_k(std::span<const float> logits) {
     std::push_heap(candidates_.begin(), candidates_.end(), comes_before);
   }
   std::sort_heap(candidates_.begin(), candidates_.end(), comes_before);
-}
-
-double Sampler::uniform(int64_t index) const {
-  return double(mix(mix(options_.seed) ^ uint64_t(index)) >> 11) * 0x1p-53;
 }
 
 }  // namespace slip

@@ -97,7 +97,6 @@ class Sampler {
   int32_t choose(std::span<const Candidate> best, int64_t index);
   void keep_top_k(std::span<const float> logits);
   int32_t draw(int64_t index);  // from candidates_
-  double uniform(int64_t index) const;
 
   SamplingOptions options_;
   int64_t usable_;

@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "server/chat_messages.h"
+
 namespace slip {
 namespace {
 
@@ -11,7 +13,7 @@ void append_line(std::string& text, std::string_view more) {
   text += more;
 }
 
-bool append_texts(std::string& text, const Json* content);
+bool append_texts(std::string& text, const Json* content, OtherParts others = OtherParts::refused);
 
 // Of a block that is text, whatever form it has; nothing for all others.
 std::optional<std::string> text_of_block(const JsonObject& block) {
@@ -32,13 +34,16 @@ std::optional<std::string> text_of_block(const JsonObject& block) {
   return append_texts(text, content) ? std::optional(text) : std::nullopt;
 }
 
-// A text, or a list of blocks; false if one of those is no text.
-bool append_texts(std::string& text, const Json* content) {
+// A text, or a list of blocks; false if one of those is no text and may not be noted.
+bool append_texts(std::string& text, const Json* content, OtherParts others) {
   append_line(text, text_or_empty(content));
   if (!content || !content->is_array()) return true;
   for (const Json& part : content->get_array()) {
     const JsonObject* block = part.if_object();
-    const std::optional<std::string> more = block ? text_of_block(*block) : std::nullopt;
+    std::optional<std::string> more = block ? text_of_block(*block) : std::nullopt;
+    if (!more && block && others == OtherParts::noted)
+      if (const std::string_view type = text_member(*block, "type"); !type.empty())
+        more = note_of_part(type);
     if (!more) return false;
     append_line(text, *more);
   }
@@ -113,8 +118,8 @@ class BlockReader {
 
   void add_result(const JsonObject& block) {
     std::string text;
-    if (!append_texts(text, block.if_contains("content")))
-      fail("holds a tool result with something other than text: this model reads text only");
+    if (!append_texts(text, block.if_contains("content"), OtherParts::noted))
+      fail("holds a tool result with something that is no block");
     results_.push_back(JsonObject{
         {"role", "tool"}, {"tool_call_id", text_member(block, "tool_use_id")}, {"content", text}});
   }

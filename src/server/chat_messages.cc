@@ -91,8 +91,10 @@ class MessageReader {
   }
 
   std::string content() {
+    const bool of_tool = role() == "tool";
     ApiResult<std::string> text =
-        content_text(member_or_null(message_, "content"), path_ + ".content");
+        content_text(member_or_null(message_, "content"), path_ + ".content",
+                     of_tool ? OtherParts::noted : OtherParts::refused);
     if (auto* read = std::get_if<std::string>(&text)) return std::move(*read);
     if (!problem_) problem_ = std::get<ApiError>(std::move(text));
     return "";
@@ -146,7 +148,12 @@ void append_paragraph(std::string& text, std::string_view more) {
 
 }  // namespace
 
-ApiResult<std::string> content_text(const Json* content, const std::string& path) {
+std::string note_of_part(std::string_view type) {
+  return cat("[left out: ", type, "; only text can be read here]");
+}
+
+ApiResult<std::string> content_text(const Json* content, const std::string& path,
+                                    OtherParts others) {
   if (!content || content->is_null()) return "";
   if (content->is_string()) return std::string(content->get_string());
   if (!content->is_array())
@@ -165,6 +172,8 @@ ApiResult<std::string> content_text(const Json* content, const std::string& path
       text += text_member(*object, "text");
     else if (type == "refusal")
       text += text_member(*object, "refusal");
+    else if (others == OtherParts::noted && !type.empty())
+      text += note_of_part(type);
     else
       return bad_request(refused_part(type), path);
   }

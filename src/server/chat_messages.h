@@ -10,8 +10,20 @@
 
 namespace slip {
 
+// What becomes of a part that is no text, such as a picture.
+enum class OtherParts {
+  refused,
+  // In what a tool gave: clients send it again with every turn, so that a refusal would end the
+  // conversation. A note lets the model go on without it.
+  noted,
+};
+
+// Stands for a part of that type.
+std::string note_of_part(std::string_view type);
+
 // A text, nothing, or a list of text parts as one text. `path` is how the client calls it.
-ApiResult<std::string> content_text(const Json* content, const std::string& path);
+ApiResult<std::string> content_text(const Json* content, const std::string& path,
+                                    OtherParts others = OtherParts::refused);
 
 // Checks roles, contents and tool calls, and simplifies: `developer` is `system`, a list of text
 // parts is one text, `reasoning` is `reasoning_content`; members that templates do not know

@@ -34,8 +34,8 @@ std::string function_name(const JsonObject& function) {
       text_member(inner && inner->is_object() ? inner->get_object() : function, "name"));
 }
 
-// In chats the members stand one level deeper than in responses. Tools that are no functions are
-// not offered here, so they may be allowed without effect.
+// In chats the members stand one level deeper than in responses. What is neither a function nor a
+// tool that takes a text is not offered here, so it may be allowed without effect.
 ToolUse read_allowed_tools(RequestFields& fields, const JsonObject& choice) {
   const Json* wrapped = choice.if_contains("allowed_tools");
   RequestFields inner(wrapped && wrapped->is_object() ? wrapped->get_object() : choice,
@@ -49,8 +49,10 @@ ToolUse read_allowed_tools(RequestFields& fields, const JsonObject& choice) {
   for (const Json& tool : tools ? *tools : JsonArray()) {
     const JsonObject function = tool.is_object() ? tool.get_object() : JsonObject();
     const std::string_view type = text_member(function, "type");
-    others = others || (!type.empty() && type != "function");
-    if (!type.empty() && type != "function") continue;
+    if (!type.empty() && type != "function" && type != "custom") {
+      others = true;
+      continue;
+    }
     use.allowed->push_back(function_name(function));
     if (use.allowed->back().empty()) inner.fail("tools", "an allowed tool must have a 'name'");
   }

@@ -110,7 +110,7 @@ class ItemReader {
     const Json* output = item.if_contains("output");
     if (!output || !(output->is_string() || output->is_array()))
       return bad_request("a call's 'output' must be a string or a list of parts", path + ".output");
-    SLIP_API_TRY(const std::string text, content_text(output, path + ".output"));
+    SLIP_API_TRY(const std::string text, content_text(output, path + ".output", OtherParts::noted));
     finish();
     messages_.push_back(JsonObject{
         {"role", "tool"}, {"tool_call_id", text_member(item, "call_id")}, {"content", text}});

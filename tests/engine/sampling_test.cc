@@ -139,6 +139,32 @@ TEST(Sampler, TheSeedAndTheHistoryDecide) {
   EXPECT_GT(std::set<int32_t>(ids.begin(), ids.end()).size(), 5u) << "every draw is another one";
 }
 
+// A drafter knows the probabilities only nearly, and draws with the same seed. Of two distributions
+// that differ by d, no two draws can agree more often than 1 - d; these do in (1 - d) / (1 + d) of
+// cases at least, wherever in the vocabulary the difference lies.
+TEST(Sampler, NearDistributionsMostlyDrawTheSame) {
+  std::vector<float> own(1000), near(1000);
+  for (size_t i = 0; i < own.size(); ++i) {
+    own[i] = std::sin(float(i) * 12.9898f) * 2;
+    near[i] = own[i] + std::sin(float(i) * 78.233f) * 0.3f;
+  }
+  double own_total = 0, near_total = 0, difference = 0;
+  for (size_t i = 0; i < own.size(); ++i) {
+    own_total += std::exp(double(own[i]));
+    near_total += std::exp(double(near[i]));
+  }
+  for (size_t i = 0; i < own.size(); ++i)
+    difference +=
+        std::abs(std::exp(double(own[i])) / own_total - std::exp(double(near[i])) / near_total) / 2;
+  constexpr int kDraws = 4000;
+  int agreed = 0;
+  for (uint64_t seed = 0; seed < kDraws; ++seed)
+    agreed += choose({.seed = seed}, own) == choose({.seed = seed}, near);
+  EXPECT_GT(difference, 0.05);
+  EXPECT_GT(agreed, kDraws * ((1 - difference) / (1 + difference) - 0.02));
+  EXPECT_LT(agreed, kDraws);
+}
+
 TEST(Sampler, RepetitionPenaltyCountsPromptAndAnswer) {
   Sampler sampler({.temperature = 0, .repetition_penalty = 2.0f}, 4, 4);
   sampler.see_prompt(std::vector<int32_t>{0, 0});

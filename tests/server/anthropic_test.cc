@@ -157,6 +157,20 @@ TEST_F(Anthropic, ReadsTextInAllItsForms) {
   EXPECT_THAT(prompt_text(), Not(HasSubstr("web_search")));
 }
 
+// Claude Code sends a picture that its tool has read again with every turn.
+TEST_F(Anthropic, NotesWhatCannotBeReadInAToolResult) {
+  const auto reply = post("/v1/messages", R"({"max_tokens":5,"messages":[
+      {"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"read","input":{}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[
+        {"type":"text","text":"a.png"},
+        {"type":"image","source":{"type":"base64","data":"AAAA"}},
+        {"type":"document","source":{"type":"base64","data":"AAAA"}}]}]}]})");
+  EXPECT_EQ(reply->status(), 0) << reply->body();
+  EXPECT_THAT(prompt_text(),
+              HasSubstr("<tool_response>\na.png\n[left out: image; only text can be read here]\n"
+                        "[left out: document; only text can be read here]\n</tool_response>"));
+}
+
 TEST_F(Anthropic, ContinuesAPrefilledAnswer) {
   const auto reply = post("/v1/messages", R"({"max_tokens":5,"messages":[
       {"role":"user","content":"JSON please"},{"role":"assistant","content":"{\"a\":"}]})");
@@ -243,8 +257,8 @@ TEST_F(Anthropic, NamesWhatWasSentWhenItRefuses) {
       {R"(],"tools":[{"name":"a","input_schema":{}},{"name":"b"}])", "'tools[1]' must have"},
       {R"(,{"role":"user","content":[{"type":"document","source":{"type":"base64"}}]}])",
        "'messages[1].content' holds a block of type 'document': this model reads text only"},
-      {R"(,{"role":"user","content":[{"type":"tool_result","content":[{"type":"image"}]}]}])",
-       "'messages[1].content' holds a tool result with something other than text"},
+      {R"(,{"role":"user","content":[{"type":"tool_result","content":[{"text":"a"}]}]}])",
+       "'messages[1].content' holds a tool result with something that is no block"},
       {R"(,{"role":"assistant","content":[{"type":"tool_use"}]}])",
        "'messages[1].content' holds a 'tool_use' block without a 'name'"},
   };

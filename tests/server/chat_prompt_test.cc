@@ -78,6 +78,16 @@ TEST_F(ChatPrompt, ReadsEarlierThoughtsAndCalls) {
   }
 }
 
+TEST_F(ChatPrompt, NotesPicturesInAToolsAnswer) {
+  const std::string text = prompt(
+      R"("messages":[{"role":"user","content":"Look."},{"role":"assistant","content":null,)"
+      R"("tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{}"}}]},)"
+      R"({"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"Here: "},)"
+      R"({"type":"image_url","image_url":{"url":"data:x"}}]}])");
+  EXPECT_THAT(text, HasSubstr("<tool_response>\nHere: [left out: image_url; only text can be read "
+                              "here]\n</tool_response>"));
+}
+
 TEST_F(ChatPrompt, KeepsCallsThatAreNoJson) {
   const auto call = [&](const std::string& arguments) {
     return prompt(

@@ -104,6 +104,15 @@ TEST_F(Responses, ReadsItemsOfAllKinds) {
             "<|im_start|>assistant\n<think>\n");
 }
 
+TEST_F(Responses, NotesPicturesInACallsOutput) {
+  respond(R"("input":[{"role":"user","content":"Look."},
+      {"type":"function_call","call_id":"c1","name":"view_image","arguments":"{}"},
+      {"type":"function_call_output","call_id":"c1","output":[
+        {"type":"input_image","image_url":"data:x"}]}])");
+  EXPECT_THAT(prompt_text(), HasSubstr("<tool_response>\n[left out: input_image; only text can be "
+                                       "read here]\n</tool_response>"));
+}
+
 TEST_F(Responses, PassesOverWhatRanElsewhere) {
   respond(R"("input":[{"role":"user","content":"News?"},
       {"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search"}},
@@ -217,6 +226,11 @@ TEST_F(Responses, ShowsTheToolsThatAreAllowed) {
           R"("mode":"auto","tools":[{"type":"function","name":"clock"},{"type":"web_search"}]})");
   EXPECT_THAT(prompt_text(), HasSubstr("clock"));
   EXPECT_THAT(prompt_text(), ::testing::Not(HasSubstr("weather")));
+  respond(R"("input":"Hi","tools":[{"type":"function","name":"weather"},)"
+          R"({"type":"custom","name":"patch"}],"tool_choice":{"type":"allowed_tools",)"
+          R"("mode":"auto","tools":[{"type":"custom","name":"patch"}]})");
+  EXPECT_THAT(prompt_text(), HasSubstr("patch"));
+  EXPECT_THAT(prompt_text(), ::testing::Not(HasSubstr("weather")));
 }
 
 TEST_F(Responses, TakesNoLimitByTheNumberOthersWriteForIt) {
@@ -244,8 +258,7 @@ TEST_F(Responses, RefusesWhatNeedsMemory) {
       {R"("instructions":"Hi","input":[{"role":"king","content":"a"}])", "input[0].role"},
       {R"("input":[{"role":"user"}])", "input[0]"},
       {R"("input":[{"type":"function_call","arguments":"{}"}])", "input[0].name"},
-      {R"("input":[{"type":"function_call_output","output":[{"type":"input_image"}]}])",
-       "input[0].output"},
+      {R"("input":[{"type":"function_call_output","output":[{}]}])", "input[0].output"},
       {R"("input":[])", "input"},
       {R"("input":"Hi","tools":[{"type":"web_search"},{"type":"function"}])", "tools[1].name"},
       {R"("input":"Hi","tools":[3])", "tools[0].name"},
