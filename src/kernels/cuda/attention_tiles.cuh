@@ -245,9 +245,8 @@ class TileBlock {
   __device__ __forceinline__ void run_rows(const RowPage<Rows>& key_rows,
                                            const RowPage<Rows>& value_rows, int64_t chunk) {
     Sums scores[kTiles][2];
-    constexpr bool kInLoop = kWide && Cache::kCoded;
-    RowKeys<Rows, kDim, kKeyParts, false, kInLoop> keys;
-    RowValues<Rows, kDim, kValueParts, false, kInLoop> values;
+    RowKeys<Rows, kDim, kKeyParts, false, Cache::kCoded> keys;
+    RowValues<Rows, kDim, kValueParts, false, Cache::kCoded> values;
     queries_.score(keys, scores, [&](int part) { keys.load(key_rows, part); });
     queries_.weigh(keys.scales, values.scales, chunk, true, scores);
     queries_.mix(values, [&](int step) {
@@ -266,7 +265,6 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
                                                                                    : 2)
     attend_tiles(const __grid_constant__ TileParams p) {
   __shared__ TileShared<Cache::kDim, kTiles> shared;
-  let_next_begin();
   // Spans come from the host, before the step.
   if (threadIdx.x == 0) shared.work.find(p, Cache::kCoded, lead<Cache>(p));
   __syncthreads();
@@ -274,6 +272,7 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
   const bool has_work = shared.work.begin < shared.work.end;
   if (has_work) block.prefetch();
   wait_for_inputs();
+  let_next_begin();
   if (has_work) block.run();
   if (p.counters && finishes_last(p.counters[blockIdx.z * gridDim.x + blockIdx.x], gridDim.y))
     combine_segments<Cache::kDim, Cache::kCoded>(p, shared.work);

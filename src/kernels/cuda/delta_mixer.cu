@@ -141,12 +141,12 @@ __global__ void __launch_bounds__(kThreads, 1)
   state.load<true>(at);
   const int64_t lane_value = int64_t(lane()) * kQuad;
   const float4 scale = load_quad<true>(p.norm_scale, lane_value, kHead);
-  let_next_begin();
   if (span.replay > 0) {  // what the last step recorded
     replay_recorded(at, rows, state);
     if (span.record) state.store<true>(at);
   }
   wait_for_inputs();
+  let_next_begin();
 
   channel.ask();
   if (thread < span.rows)

@@ -224,7 +224,6 @@ __global__ void store_kernel(const __grid_constant__ StoreParams p) {
 template <int kMost>
 __global__ void rotate_and_store_few_kernel(const __grid_constant__ StoreParams p, int q_blocks) {
   std::byte* const shared = launch_memory;
-  let_next_begin();
   const int warp = int(threadIdx.x) / kWarp;
   float* head = head_of_warp(shared, p.shape.head_dim);
   if (int(blockIdx.x) < q_blocks) {
@@ -233,6 +232,7 @@ __global__ void rotate_and_store_few_kernel(const __grid_constant__ StoreParams 
     const bool exists =
         row < p.rotate.rows && span_of_row(p.rotate.spans, p.rotate.span_count, row);
     wait_for_inputs();
+    let_next_begin();
     if (exists) rotate_query<kMost>(p.rotate, row, int(index % heads), head);
     return;
   }
@@ -241,6 +241,7 @@ __global__ void rotate_and_store_few_kernel(const __grid_constant__ StoreParams 
   const int kv_head = index / 2 % p.shape.kv_heads;
   const DeviceSpan span = p.rotate.spans[index / 2 / p.shape.kv_heads];
   wait_for_inputs();
+  let_next_begin();
   if (span.rows == 0) return;
 #pragma unroll 1
   for (int row = warp; row < span.rows; row += kWarps)

@@ -47,7 +47,6 @@ template <class Element, int kMost>
 __global__ void rotate_and_store_kernel(const __grid_constant__ RotateParams p, Element* keys,
                                         Element* values, int page_len) {
   auto* const heads = reinterpret_cast<float*>(launch_memory);  // [kWarps, head_dim]
-  let_next_begin();
   const int warp = int(threadIdx.x) / kWarp, items = p.q_heads + 2 * p.kv_heads;
   const uint32_t index = blockIdx.x * kWarps + uint32_t(warp);  // narrow: division takes long
   const int row = int(index / uint32_t(items)), item = int(index % uint32_t(items));
@@ -68,6 +67,7 @@ __global__ void rotate_and_store_kernel(const __grid_constant__ RotateParams p, 
     if (at < p.head_dim) prefetch_line(to + at);  // no cache knows the page any more
   }
   wait_for_inputs();
+  let_next_begin();
   const int64_t query = int64_t(row) * p.q_heads + item;
   const float* from =
       is_query ? p.q + query * p.q_stride

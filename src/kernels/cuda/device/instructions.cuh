@@ -18,7 +18,9 @@ __device__ __forceinline__ void wait_for_inputs() {
 }
 
 // Lets the next kernel begin (it waits in wait_for_inputs() until this one has ended). Worth
-// calling early, when all loads of weights are on their way.
+// calling early, when all loads of weights are on their way. Kernels that read a state or a cache
+// call it behind wait_for_inputs(): before, all that follow them as far as the next weights would
+// begin, too, and take the memory from the one in front.
 __device__ __forceinline__ void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
