@@ -31,6 +31,10 @@ TEST(BenchOps, CountsTheCallsOfAModelsPass) {
     EXPECT_EQ(calls_of(bench.out, "delta_net"), 6) << bench.out;
     EXPECT_EQ(calls_of(bench.out, "experts int4"), 8) << bench.out;
     EXPECT_EQ(calls_of(bench.out, "embed"), 1) << bench.out;
+    const size_t draft = bench.out.find("\n1 draft\n");
+    ASSERT_NE(draft, std::string::npos) << bench.out;
+    EXPECT_EQ(calls_of(bench.out.substr(draft), "attention"), 1) << bench.out;
+    EXPECT_EQ(calls_of(bench.out.substr(draft), "delta_net"), 0) << bench.out;
   }
 }
 

@@ -55,8 +55,8 @@ class BenchLadder : public Verb {
     flags_.flag("--json", &json_, "The same as --output json");
     flags_.option("--svg", &svg_, "FILE", "Also draw the chart into this file");
     flags_.footer(
-        "Every step switches on one technique more. Speeds are means over the tests; each step\n"
-        "runs twice, and the second run is reported. \"gain\" compares with the step before, \"in\n"
+        "Every step switches on one technique more. Speeds are means over the tests; each step "
+        "runs twice, and the second run is reported. \"gain\" compares with the step before, \"in "
         "all\" with the baseline. The command fails if drafts change any text.");
   }
   Flags& flags() override { return flags_; }

@@ -43,9 +43,10 @@ class BenchOps : public Verb {
     flags_.option("--repeat", &repeat_, "N",
                   "Number of times that the calls of a step are repeated");
     flags_.footer(
-        "Runs a step, then all its calls of one kind, one after the other, again and again: each\n"
-        "layer has weights of its own, so they come from memory. Bytes of experts are those that\n"
-        "random routing is expected to need.");
+        "Runs a step, then all its calls of one kind, one after the other, again and again: each "
+        "layer has weights of its own, so they come from memory. In the end the same for one "
+        "draft, "
+        "if the model drafts. Bytes of experts are those that random routing is expected to need.");
   }
   Flags& flags() override { return flags_; }
 
@@ -80,16 +81,22 @@ class BenchOps : public Verb {
     std::printf("%s; memory reads %.1f GB/s\n", backend.description.c_str(), bandwidth / 1e9);
     for (const int64_t count : rows) {
       if (count > ops.prompt_rows()) return error("--rows takes 1 to ", ops.prompt_rows());
-      SLIP_TRY_STATUS(measure(*engine, ops, *backend.ops, count, bandwidth));
+      SLIP_TRY_STATUS(measure_rows(*engine, ops, *backend.ops, count, bandwidth));
     }
+    SLIP_TRY_STATUS(measure_draft(*engine, ops, *backend.ops, bandwidth));
     return 0;
   }
 
  private:
-  Status measure(Engine& engine, RecordingOps& recorder, Ops& ops, int64_t rows, double bandwidth) {
+  // So many ids more than there are to be before.
+  std::vector<int32_t> text_with(int64_t more, Engine& engine) const {
+    return arbitrary_ids(std::max<int64_t>(depth_, 1) + more, engine.model().info().vocabulary);
+  }
+
+  Status measure_rows(Engine& engine, RecordingOps& recorder, Ops& ops, int64_t rows,
+                      double bandwidth) {
     Session session(engine);
-    const std::vector<int32_t> ids =
-        arbitrary_ids(std::max<int64_t>(depth_, 1) + rows, engine.model().info().vocabulary);
+    const std::vector<int32_t> ids = text_with(rows, engine);
     const std::span<const int32_t> all(ids);
     SLIP_TRY_STATUS(session.feed(all.first(all.size() - size_t(rows))));
     recorder.start();
@@ -100,7 +107,27 @@ class BenchOps : public Verb {
       SLIP_TRY_STATUS(session.feed(all.last(size_t(rows))));
     }
     recorder.stop();
+    measure(recorder, ops, cat(rows, rows == 1 ? " row" : " rows"), bandwidth);
+    return {};
+  }
 
+  // The pass of the drafter for one draft, if there is one.
+  Status measure_draft(Engine& engine, RecordingOps& recorder, Ops& ops, double bandwidth) {
+    Session session(engine);
+    if (!session.can_draft()) return {};
+    const std::vector<int32_t> ids = text_with(1, engine);
+    SLIP_TRY_STATUS(session.feed(std::span(ids).first(ids.size() - 1)));
+    const DraftPasses::Question question{session.sequence(), ids.back()};
+    recorder.start();
+    session.draft_passes().first_round({&question, 1});
+    recorder.stop();
+    measure(recorder, ops, "1 draft", bandwidth);
+    return {};
+  }
+
+  // What was recorded, kind by kind and as a whole.
+  void measure(const RecordingOps& recorder, Ops& ops, const std::string& title,
+               double bandwidth) const {
     std::vector<Kind> kinds;
     for (const RecordedCall& call : recorder.calls()) {
       auto kind = std::ranges::find(kinds, call.label, &Kind::label);
@@ -112,9 +139,8 @@ class BenchOps : public Verb {
     for (const RecordedCall& call : recorder.calls()) whole.calls.push_back(&call);
     whole.seconds = time_calls(whole, recorder.spans(), ops);
     std::ranges::sort(kinds, std::ranges::greater{}, &Kind::seconds_per_step);
-    print(kinds, rows, bandwidth);
+    print(kinds, title, bandwidth);
     std::printf("%26.1f us for everything in its order\n", whole.seconds_per_step() * 1e6);
-    return {};
   }
 
   // As a step of its own, so that a backend may record it.
@@ -144,10 +170,9 @@ class BenchOps : public Verb {
     return rows;
   }
 
-  static void print(const std::vector<Kind>& kinds, int64_t rows, double bandwidth) {
-    std::printf("\n%lld %s\n%9s %6s %9s %9s %8s  %s\n", static_cast<long long>(rows),
-                rows == 1 ? "row" : "rows", "us/call", "calls", "us/step", "MB/call", "% roof",
-                "operation");
+  static void print(const std::vector<Kind>& kinds, const std::string& title, double bandwidth) {
+    std::printf("\n%s\n%9s %6s %9s %9s %8s  %s\n", title.c_str(), "us/call", "calls", "us/step",
+                "MB/call", "% roof", "operation");
     double total = 0;
     for (const Kind& kind : kinds) {
       total += kind.seconds_per_step();

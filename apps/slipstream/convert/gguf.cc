@@ -24,7 +24,7 @@ class ConvertGguf : public Verb {
     flags_.flag("-q,--quiet", &quiet_, "Show no progress");
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
-        "INT4 becomes Q4_0 with the same codes and scales, 16- and 32-bit numbers stay what they\n"
+        "INT4 becomes Q4_0 with the same codes and scales, 16- and 32-bit numbers stay what they "
         "are; both are exact. FP8 is rounded to BF16.");
   }
   Flags& flags() override { return flags_; }

@@ -55,8 +55,8 @@ class ConvertHybrid : public Verb {
     flags_.flag("--json", &json_, "Print a JSON object instead of the folder");
     flags_.footer(
         "By default the INT4 files are linked, not rewritten: one more file has the FP8 matrices, "
-        "and\na new index points to them. The folder appears when it is complete; an interrupted "
-        "run is\nsimply started again.\n\nClasses: " +
+        "and a new index points to them. The folder appears when it is complete; an interrupted "
+        "run is simply started again.\n\nClasses: " +
         tensor_class_words() +
         "\n\nExample:\n"
         "  slipstream convert hybrid --int4 ./qwen-int4 \\\n"

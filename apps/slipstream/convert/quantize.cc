@@ -86,7 +86,7 @@ class ConvertQuantize : public Verb {
     flags_.flag("--json", &json_, "Print a JSON object instead of the folder");
     flags_.footer(
         "The folder appears when it is complete; an interrupted run is simply started again and "
-        "goes on\nwith the files that were finished.\n\nClasses: " +
+        "goes on with the files that were finished.\n\nClasses: " +
         tensor_class_words());
   }
   Flags& flags() override { return flags_; }

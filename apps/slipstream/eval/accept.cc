@@ -27,9 +27,9 @@ class EvalAccept : public Verb {
                   "Tokens per window; every window starts with an empty context");
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
-        "Reads the text, drafts at every position and compares each draft with the token that the\n"
-        "model would have chosen there. A second draft counts only where the first is the text's\n"
-        "own token. In text that the model writes itself drafts are right more often; run --stats\n"
+        "Reads the text, drafts at every position and compares each draft with the token that the "
+        "model would have chosen there. A second draft counts only where the first is the text's "
+        "own token. In text that the model writes itself drafts are right more often; run --stats "
         "prints how often.");
   }
   Flags& flags() override { return flags_; }

@@ -23,7 +23,7 @@ class EvalKl : public Verb {
                   "Checkpoint that the model is compared with; default: the same one");
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
-        "The model is loaded twice: as the flags say, and as a reference with the weights as in\n"
+        "The model is loaded twice: as the flags say, and as a reference with the weights as in "
         "the files. Examples:\n"
         "  slipstream eval kl -m DIR --ids text.json --kv-cache k4v4\n"
         "  slipstream eval kl -m DIR --ids text.json --head int8 --against bf16\n"

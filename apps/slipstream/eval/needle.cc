@@ -79,7 +79,7 @@ class EvalNeedle : public Verb {
     flags_.option("--seed", &seed_, "N", "Seed of the texts");
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
-        "Hides \"The secret of the lantern is 4718.\" between paragraphs of made-up documentation\n"
+        "Hides \"The secret of the lantern is 4718.\" between paragraphs of made-up documentation "
         "and asks for it, thinking off, greedily. Compare recipes with the same seed:\n"
         "  slipstream eval needle -m DIR --lengths 1K,4K,16K --kv-cache k4v4 --trials 4");
   }

@@ -77,7 +77,7 @@ class EvalRender : public TextVerb {
  public:
   EvalRender() : TextVerb("eval render", "Print the prompt for the request on standard input") {
     flags_.footer(
-        "The request is {\"messages\": [...], \"tools\": [...], \"flags\": {...},\n"
+        "The request is {\"messages\": [...], \"tools\": [...], \"flags\": {...}, "
         "\"add_generation_prompt\": true}; further keys are template variables too.");
   }
 

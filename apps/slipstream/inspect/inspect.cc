@@ -17,8 +17,8 @@ class Inspect : public Verb {
     flags_.option("--kv-cache", &kv_cache_, "RECIPE", kKvCacheHelp);
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
-        "Reads the headers of the files only, so it is quick for any size. A shape is a published\n"
-        "model's size without its files: inspect prints what its INT4 files and its context would\n"
+        "Reads the headers of the files only, so it is quick for any size. A shape is a published "
+        "model's size without its files: inspect prints what its INT4 files and its context would "
         "take. Shapes:\n  " +
         join(ModelSource::shape_names(), "\n  "));
   }

@@ -38,8 +38,8 @@ class Pull : public Verb {
     flags_.flag("-q,--quiet", &quiet_, "Print only the folder");
     flags_.footer(
         "Prints the folder with the model on standard output. May be interrupted at any time: what "
-        "has\ncome is kept, and the same command goes on with it.\n\n"
-        "Environment: HF_TOKEN (or hf auth login), HF_ENDPOINT, HF_HOME, HF_HUB_CACHE,\n"
+        "has come is kept, and the same command goes on with it.\n\n"
+        "Environment: HF_TOKEN (or hf auth login), HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, "
         "https_proxy, http_proxy, no_proxy, SSL_CERT_FILE.\n\n"
         "Examples:\n"
         "  slipstream pull Qwen/Qwen3.5-35B-A3B\n"
