@@ -38,8 +38,7 @@ class BenchContext : public Verb {
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
         "Reads one long text of random tokens and stops at 1K, 2K, 4K, ... to decode some. "
-        "Attention "
-        "should grow with the text, delta-net layers should not.\n\n"
+        "Attention should grow with the text, delta-net layers should not.\n\n"
         "  slipstream bench context qwen3.5-nano --kv-cache k4v4   256K tokens in minutes");
   }
   Flags& flags() override { return flags_; }

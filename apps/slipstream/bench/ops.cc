@@ -45,8 +45,8 @@ class BenchOps : public Verb {
     flags_.footer(
         "Runs a step, then all its calls of one kind, one after the other, again and again: each "
         "layer has weights of its own, so they come from memory. In the end the same for one "
-        "draft, "
-        "if the model drafts. Bytes of experts are those that random routing is expected to need.");
+        "draft, if the model drafts. Bytes of experts are those that random routing is expected to "
+        "need.");
   }
   Flags& flags() override { return flags_; }
 

@@ -20,8 +20,7 @@ class ConvertCheck : public Verb {
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
         "Checks what loading would: names, shapes and types, whole files, the index. Exit status "
-        "0: "
-        "it is good; 1: it is not, and the reasons are printed.");
+        "0: it is good; 1: it is not, and the reasons are printed.");
   }
   Flags& flags() override { return flags_; }
 
