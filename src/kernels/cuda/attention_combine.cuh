@@ -8,27 +8,38 @@
 
 namespace slip {
 
-// The sum over segments [begin, count) of one query, `weight` of which lane i has of segment i. A
-// lane has values lane + 32 e.
-template <int kDim, int kShares>
-__device__ __forceinline__ void add_segments(const float* sums, int begin, int count, float weight,
-                                             float (&totals)[kDim / kWarp]) {
+// What segments [begin, count) have of one query, all of it on its way at once. A lane has values
+// lane + 32 e.
+template <int kDim>
+struct SegmentSums {
+  static constexpr int kShares = kCombineThreads / (kDim / 4);  // of combine_kernel: one each
+  static constexpr int kValues = kDim / kWarp;
+  float values[kShares][kValues];
+
+  __device__ __forceinline__ SegmentSums(const float* sums, int begin, int count) {
 #pragma unroll
-  for (int e = 0; e < kDim / kWarp; ++e) totals[e] = 0;
+    for (int i = 0; i < kShares; ++i)
 #pragma unroll
-  for (int i = 0; i < kShares; ++i) {
-    if (i >= count) break;
-    if (i < begin) continue;
-    const float share = __shfl_sync(~0u, weight, i);
-#pragma unroll
-    for (int e = 0; e < kDim / kWarp; ++e)
-      totals[e] += fmaf(share, __ldcg(sums + i * kDim + lane_id() + kWarp * e), 0.0f);
+      for (int e = 0; e < kValues; ++e)
+        values[i][e] =
+            i >= begin && i < count ? __ldcg(sums + i * kDim + lane_id() + kWarp * e) : 0.0f;
   }
-}
+
+  // Their sum, `weight` of which lane i has of segment i.
+  __device__ __forceinline__ void add_up(float weight, float (&totals)[kValues]) const {
+#pragma unroll
+    for (int e = 0; e < kValues; ++e) totals[e] = 0;
+#pragma unroll
+    for (int i = 0; i < kShares; ++i) {
+      const float share = __shfl_sync(~0u, weight, i);
+#pragma unroll
+      for (int e = 0; e < kValues; ++e) totals[e] += fmaf(share, values[i][e], 0.0f);
+    }
+  }
+};
 
 template <int kDim, bool kCoded>
 __device__ __forceinline__ void combine_segments(const TileParams& p, const TileWork& work) {
-  constexpr int kShares = kCombineThreads / (kDim / 4);  // of combine_kernel: one per segment
   if (work.query_count <= 0 || work.span.rows > kSplitRows) return;  // another launch's
   const int lane = lane_id();
 #pragma unroll 1
@@ -42,13 +53,14 @@ __device__ __forceinline__ void combine_segments(const TileParams& p, const Tile
     const bool counts = lane >= begin && lane < count;
     const float2 stats =
         counts ? __ldcg(p.partials.stats + at + lane) : make_float2(-INFINITY, 0.0f);
+    const SegmentSums<kDim> sums(p.partials.sums + at * kDim, begin, count);
     const float largest = warp_max(stats.x);
     const float weight = counts ? exp2f(stats.x - largest) : 0.0f;
     const float denominator = warp_sum(fmaf(weight, stats.y, 0.0f));
     const float factor = __fmul_rn(reciprocal(denominator), p.value_factor);
 
     float totals[kDim / kWarp];
-    add_segments<kDim, kShares>(p.partials.sums + at * kDim, begin, count, weight, totals);
+    sums.add_up(weight, totals);
 #pragma unroll
     for (int e = 0; e < kDim / kWarp; ++e) totals[e] = __fmul_rn(totals[e], factor);
     if constexpr (kCoded) unrotate_in_registers(totals, p.value_signs);

@@ -16,13 +16,25 @@ class QueryTiles {
   static constexpr int kDim = Cache::kDim;
   static constexpr int kQueries = kTiles * kTileQueries;
   using Shared = TileShared<kDim, kTiles>;
+  // Whether a block that is alone leaves the result. Two tiles have no registers for it.
+  static constexpr bool kWritesAlone = kTiles == 1 && !Cache::kCoded;
 
   __device__ QueryTiles(const TileParams& params, Shared& shared) : p_(params), shared_(shared) {}
+
+  // Asks for all queries of the warp at once, a line of cache per lane: one after the other each
+  // would be waited for.
+  __device__ __forceinline__ void bring() const {
+    constexpr int kLine = 128 / sizeof(float), kLines = kDim / kLine;
+#pragma unroll 1
+    for (int line = lane_id(); line < kQueries / kTileWarps * kLines; line += kWarp) {
+      const int query = warp_id() + line / kLines * kTileWarps;
+      if (query < shared_.work.query_count) bring_line(query_at(query) + line % kLines * kLine);
+    }
+  }
 
   // Loads queries, rotates them if keys are, and rounds them.
   __device__ __forceinline__ void prepare() {
     constexpr int kPerLane = kDim / kWarp;
-    bring_queries();
 #pragma unroll 1
     for (int query = warp_id(); query < shared_.work.query_count; query += kTileWarps) {
       float x[kPerLane];
@@ -242,7 +254,7 @@ class QueryTiles {
         for (int w = 0; w < kTileWarps; ++w) denominator += shared_.maxima[w][query];
         const int row = shared_.rows[query];
         const int64_t head = work.kv_head * p_.group + (first_query() + query) % p_.group;
-        if (kTiles == kWholeTiles && p_.segments == 0) {
+        if (kWritesAlone ? work.alone : kTiles == kWholeTiles && p_.segments == 0) {
           const int64_t at = (int64_t(work.span.first_row) + row) * p_.q_heads + head;
           const float factor = __fmul_rn(reciprocal(denominator), p_.value_factor);
           store(t, half, p_.out + at * kDim, [&](float sum) { return __fmul_rn(sum, factor); });
@@ -263,17 +275,6 @@ class QueryTiles {
     const int row = (first_query() + query) / p_.group;
     const int64_t head = shared_.work.kv_head * p_.group + (first_query() + query) % p_.group;
     return p_.q + ((shared_.work.span.first_row + row) * p_.q_heads + head) * kDim;
-  }
-
-  // Asks for all queries of the warp at once, a line of cache per lane: one after the other each
-  // would be waited for.
-  __device__ __forceinline__ void bring_queries() const {
-    constexpr int kLine = 128 / sizeof(float), kLines = kDim / kLine;
-#pragma unroll 1
-    for (int line = lane_id(); line < kQueries / kTileWarps * kLines; line += kWarp) {
-      const int query = warp_id() + line / kLines * kTileWarps;
-      if (query < shared_.work.query_count) bring_line(query_at(query) + line % kLines * kLine);
-    }
   }
 
   // The first position of a chunk that a row's window holds; `offset` as below.

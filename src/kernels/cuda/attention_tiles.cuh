@@ -54,10 +54,12 @@ class TileBlock {
     if constexpr (!kByPieces) {
       run_ahead();
     } else if constexpr (Cache::kCoded) {
+      queries_.bring();
       queries_.prepare();
 #pragma unroll 1
       for (int64_t chunk = work.begin; chunk < work.pages_end; chunk += kChunk) run_codes(chunk);
     } else {
+      queries_.bring();
       queries_.prepare();
 #pragma unroll 1
       for (int64_t chunk = work.begin; chunk < work.end; chunk += kChunk)
@@ -79,6 +81,7 @@ class TileBlock {
     Values values = value_source();
     constexpr int kParts = Values::kParts;
     const int64_t end = kAllPages ? work.end : work.pages_end;
+    queries_.bring();
     if (work.begin < end) {
 #pragma unroll
       for (int part = 0; part < kParts; ++part) keys.load(key_page(work.begin), part);
@@ -145,7 +148,7 @@ class TileBlock {
   template <class Source>
   __device__ __forceinline__ typename Cache::Page page(const uint8_t* side, const uint16_t* scales,
                                                        int64_t chunk) const {
-    const int64_t number = shared_.work.span.page(chunk / kChunk, p_.ring_pages);
+    const int64_t number = shared_.work.page(chunk, p_.ring_pages);
     const int64_t vector = (number * p_.kv_heads + shared_.work.kv_head) * kChunk;
     if constexpr (Cache::kCoded) {
       return {side + vector * (Source::kLaneWords * 4 * kTileThreads / kChunk), scales + vector};
@@ -268,14 +271,23 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
   // Spans come from the host, before the step.
   if (threadIdx.x == 0) shared.work.find(p, Cache::kCoded, lead<Cache>(p));
   __syncthreads();
+  shared.work.list_pages(p, Cache::kCoded);
+  __syncthreads();
   TileBlock<Cache, kTiles> block(p, shared);
   const bool has_work = shared.work.begin < shared.work.end;
   if (has_work) block.prefetch();
   wait_for_inputs();
   let_next_begin();
   if (has_work) block.run();
-  if (p.counters && finishes_last(p.counters[blockIdx.z * gridDim.x + blockIdx.x], gridDim.y))
-    combine_segments<Cache::kDim, Cache::kCoded>(p, shared.work);
+  if (!p.counters) return;
+  bool adds_up;
+  if (kTiles == 1 && shared.work.alone) {
+    adds_up = Cache::kCoded && has_work;  // the sums are still to be turned back
+    __syncthreads();
+  } else {
+    adds_up = finishes_last(p.counters[blockIdx.z * gridDim.x + blockIdx.x], gridDim.y);
+  }
+  if (adds_up) combine_segments<Cache::kDim, Cache::kCoded>(p, shared.work);
 }
 
 }  // namespace slip

@@ -22,6 +22,8 @@ __device__ __forceinline__ int lead(const TileParams& p) {
     return 0;
 }
 
+inline constexpr int kListedPages = 16;
+
 // What a block computes. It lies in shared memory, since registers are scarce.
 struct TileWork {
   DeviceSpan span;
@@ -32,6 +34,8 @@ struct TileWork {
   int32_t query_count;
   int32_t kv_head;
   int32_t partial_row;  // of the span's first row
+  bool alone;           // all that the tile's rows see lies in one segment
+  int32_t first_pages[kListedPages];
 
   __device__ void find(const TileParams& p, bool coded, int lead) {
     const int index = p.first_span + int(blockIdx.z) / p.kv_heads;
@@ -40,15 +44,18 @@ struct TileWork {
     kv_head = int(blockIdx.z) % p.kv_heads;
     query_count = min(p.block_queries, span.rows * p.group - first_query);
     begin = end = 0;
+    alone = false;
     const bool split = p.segments > 0;
     if (query_count <= 0 || (span.rows <= kSplitRows) != split) return;  // another launch's
     rows_begin = span.start + first_query / p.group;
     rows_end = span.start + (first_query + query_count - 1) / p.group + 1;
     begin = split ? Segments::begin(blockIdx.y) : 0;
+    int64_t seen = 0;
     if (p.window > 0) {  // the first row looks back furthest; of segments, all tiles do the same
-      const int64_t seen = max((split ? span.start : rows_begin) + 1 - p.window, int64_t(0));
+      seen = max((split ? span.start : rows_begin) + 1 - p.window, int64_t(0));
       begin = max(begin, seen - seen % kChunk);
     }
+    alone = p.counters != nullptr && Segments::of(seen) == Segments::of(rows_end - 1);
     end = split ? min(Segments::begin(blockIdx.y + 1), rows_end) : rows_end;
     const int64_t readable = coded ? min(end, rows_end - 1 + lead) : end;
     pages_end = readable - readable % kChunk;
@@ -56,6 +63,17 @@ struct TileWork {
 #pragma unroll 1
     for (int i = p.first_span; i < index && split; ++i)
       if (p.spans[i].rows <= kSplitRows) partial_row += p.spans[i].rows;
+  }
+
+  // Looks up the first pages, a thread each: whoever needs one later does not wait for it.
+  __device__ void list_pages(const TileParams& p, bool coded) {
+    const int64_t chunk = begin + int64_t(threadIdx.x) * kChunk;
+    if (threadIdx.x < kListedPages && chunk < (coded ? pages_end : end))
+      first_pages[threadIdx.x] = int32_t(span.page(chunk / kChunk, p.ring_pages));
+  }
+  __device__ int64_t page(int64_t chunk, int ring_pages) const {
+    const int64_t index = (chunk - begin) / kChunk;
+    return index < kListedPages ? first_pages[index] : span.page(chunk / kChunk, ring_pages);
   }
 };
 

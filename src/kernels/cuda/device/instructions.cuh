@@ -35,6 +35,17 @@ __device__ __forceinline__ void sync_first_threads(int threads) {
   asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory");
 }
 
+// Adds one to a counter that blocks share, and returns what it was. What the block wrote before its
+// last barrier is seen by whoever counts later and, after a barrier, by the blocks of those.
+__device__ __forceinline__ uint32_t count_arrival(uint32_t& counter) {
+  uint32_t before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+               : "=r"(before)
+               : "l"(__cvta_generic_to_global(&counter))
+               : "memory");
+  return before;
+}
+
 // --- Loads from global memory
 
 // Weights are read once in a step and never written: they leave the caches before what is read

@@ -18,6 +18,8 @@ inline void let_next_begin() {}
 using simt::launch_memory;
 inline void sync_first_threads(int threads) { simt::sync_some(threads); }
 
+inline uint32_t count_arrival(uint32_t& counter) { return counter++; }
+
 inline uint4 load_stream(const void* p) { return *static_cast<const uint4*>(p); }
 inline uint2 load_stream_half(const void* p) { return *static_cast<const uint2*>(p); }
 inline void prefetch_line(const void*) {}
