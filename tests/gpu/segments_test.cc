@@ -21,7 +21,7 @@ TEST(Segments, AreTwiceAsLongFromTheEndOfATierOn) {
     int64_t begin, first, length;
   };
   for (const Tier& tier :
-       {Tier{0, 0, 128}, {4096, 32, 256}, {16384, 80, 512}, {65536, 176, 1024}}) {
+       {Tier{0, 0, 64}, {512, 8, 128}, {8192, 68, 256}, {16384, 100, 512}, {65536, 196, 1024}}) {
     EXPECT_EQ(Segments::count(tier.begin), tier.first);
     EXPECT_EQ(Segments::begin(tier.first), tier.begin);
     EXPECT_EQ(Segments::begin(tier.first + 1), tier.begin + tier.length);

@@ -254,7 +254,7 @@ TEST_P(ExpertsEqual, ManyExperts) {
       const ExpertsCase test = make_case(ops(), shape, kExperts, kTopK, shared, rng);
       const Guarded many = copy_of(test.base.view().first(16));
       ops().experts(test.args(0, 16, false, many));
-      for (const int64_t rows : {1, 3, 4, 16, 17}) {
+      for (const int64_t rows : {1, 3, 4, 8, 16, 17}) {
         const Guarded right = copy_of(test.base.view().first(rows)), ours = copy_of(right);
         ref().experts(test.args(0, rows, true, right));
         ops().experts(test.args(0, rows, false, ours));
@@ -332,9 +332,10 @@ TEST_P(ExpertsEqual, GeluThatReplaces) {
 
 TEST_P(ExpertsEqual, Route) {
   Rng rng(3);
-  for (const int64_t experts : {1, 4, 7, 16, 17, 128, 256}) {
-    for (const int64_t top_k : {1, 2, 4, 8}) {
-      if (top_k > experts) continue;
+  for (const int64_t experts : {1, 4, 7, 16, 17, 128, 256, 600, 2048}) {
+    for (const int64_t top_k : {1, 2, 4, 8, 32}) {
+      const bool clusters = experts > 512;  // of a head
+      if (top_k > experts || clusters != (top_k == 32)) continue;
       Guarded logits = random_tensor({kMostRows, experts}, rng, 3);
       for (float& value : rows_of(logits, 1, 1)) value = 2.5f;  // all equal
       for (float& value : rows_of(logits, 2, 1)) value = float(rng.integer(0, 2));
@@ -373,18 +374,17 @@ TEST_P(ExpertsEqual, Route) {
 // Chosen and run in one: to the bit as one after the other, and the choice is left behind.
 TEST_P(ExpertsEqual, RoutedExperts) {
   Rng rng(7);
-  constexpr int64_t kTopK = 4;
   constexpr MlpShape kShape{WeightFormat::int4_group, 256, 128, 128};
-  for (const int64_t experts : {5, 24, 132, 260}) {
-    const ExpertsCase test = make_case(ops(), kShape, experts, kTopK, WeightFormat::fp8_block, rng);
+  for (const auto& [experts, top_k] : {std::pair{5, 4}, {24, 8}, {132, 4}, {260, 8}}) {
+    const ExpertsCase test = make_case(ops(), kShape, experts, top_k, WeightFormat::fp8_block, rng);
     Guarded logits = random_tensor({kMostRows, experts}, rng, 3);
     for (float& value : rows_of(logits, 1, 1)) value = 2.5f;  // all equal
     for (float& value : rows_of(logits, 2, 1)) value = float(rng.integer(0, 2));
     const Guarded scales = random_tensor({experts}, rng);
-    for (const int64_t rows : {1, 2, 3, 4, 5, 16, 17}) {
+    for (const int64_t rows : {1, 2, 3, 4, 5, 8, 16, 17}) {
       for (const bool scaled : {false, true}) {
-        Guarded right_ids({rows, kTopK}, DType::i32), ids({rows, kTopK}, DType::i32);
-        Guarded right_weights({rows, kTopK}), weights({rows, kTopK});
+        Guarded right_ids({rows, top_k}, DType::i32), ids({rows, top_k}, DType::i32);
+        Guarded right_weights({rows, top_k}), weights({rows, top_k});
         const auto args = [&](const Guarded& its_ids, const Guarded& its_weights, const View& out) {
           RoutedExpertsArgs made{.logits = logits.view().first(rows),
                                  .experts = test.args(0, rows, false, out),
@@ -396,8 +396,8 @@ TEST_P(ExpertsEqual, RoutedExperts) {
         const Guarded right = copy_of(test.base.view().first(rows)), ours = copy_of(right);
         ops().Ops::routed_experts(args(right_ids, right_weights, right));
         ops().routed_experts(args(ids, weights, ours));
-        const std::string what = cat("top ", kTopK, " of ", experts, ", ", rows, " rows");
-        for (int64_t i = 0; i < rows * kTopK; ++i)
+        const std::string what = cat("top ", top_k, " of ", experts, ", ", rows, " rows");
+        for (int64_t i = 0; i < rows * top_k; ++i)
           ASSERT_EQ(ids.i32()[i], right_ids.i32()[i]) << what << ", pair " << i;
         expect_same_bits(weights.values(), right_weights.values(), what + ", weights");
         expect_same_bits(ours.values(), right.values(), what);

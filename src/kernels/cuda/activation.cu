@@ -43,24 +43,26 @@ __global__ void soft_cap_kernel(float* x, int64_t count, float cap) {
   if (i < count) x[i] = cap * tanhf(x[i] / cap);
 }
 
-// A block per row; Unit is float or float4.
+// Block (part of a row, row); Unit is float or float4.
 template <class Unit>
 __global__ void join_kernel(const Unit* a, int64_t left, const Unit* b, int64_t right, Unit* out) {
-  a += blockIdx.x * left;
-  b += blockIdx.x * right;
-  out += blockIdx.x * (left + right);
+  a += blockIdx.y * left;
+  b += blockIdx.y * right;
+  out += blockIdx.y * (left + right);
   let_next_begin();
   wait_for_inputs();
-  for (int64_t i = threadIdx.x; i < left + right; i += kThreads)
-    out[i] = i < left ? a[i] : b[i - left];
+  const int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < left + right) out[i] = i < left ? a[i] : b[i - left];
 }
 
 template <class Unit>
 void launch_join(const Launcher& launcher, const JoinArgs& args) {
   constexpr int64_t kValues = sizeof(Unit) / sizeof(float);
-  launch(launcher, unsigned(args.a.shape[0]), kThreads, 0, join_kernel<Unit>,
-         reinterpret_cast<const Unit*>(args.a.f32()), args.a.shape[1] / kValues,
-         reinterpret_cast<const Unit*>(args.b.f32()), args.b.shape[1] / kValues,
+  const int64_t left = args.a.shape[1] / kValues, right = args.b.shape[1] / kValues;
+  const dim3 grid{unsigned((left + right + kThreads - 1) / kThreads), unsigned(args.a.shape[0])};
+  launch(launcher, grid, kThreads, 0, join_kernel<Unit>,
+         reinterpret_cast<const Unit*>(args.a.f32()), left,
+         reinterpret_cast<const Unit*>(args.b.f32()), right,
          reinterpret_cast<Unit*>(args.out.f32()));
 }
 

@@ -184,12 +184,13 @@ int64_t split_rows(const Span& span) { return span.rows <= kSplitRows ? span.row
 unsigned ceil_div(int64_t a, int64_t b) { return unsigned((a + b - 1) / b); }
 
 // How many of a kv head's queries a block takes, if each is needed `ranges` times. While there are
-// multiprocessors that would have nothing to do, few: a warp prepares and adds up its queries one
+// multiprocessors that would have little to do, few: a warp prepares and adds up its queries one
 // after the other.
 int queries_per_block(int64_t queries, int64_t ranges, int multiprocessors) {
+  constexpr int kBlocksAtOnce = 2;  // of a multiprocessor
   int count = kTileWarps;
   while (count < queries && count < 2 * kTileQueries &&
-         ceil_div(queries, count) * ranges > multiprocessors)
+         ceil_div(queries, count) * ranges > kBlocksAtOnce * multiprocessors)
     count *= 2;
   return count;
 }
@@ -236,7 +237,7 @@ void CudaOps::attention(const AttentionArgs& args) {
 
   const int64_t segments = Segments::count(context_to_cover(args.spans));
   const int64_t queries = most_split * params.group;
-  const bool few_segments = segments <= kCombineThreads / (head_dim / 4);
+  const bool few_segments = segments <= kFewSegments;
   for (size_t first = 0, end = 0; first < span_count; first = end) {
     // Scratch is for kSplitRows rows: so many spans at a time.
     int64_t group_rows = 0;

@@ -25,22 +25,21 @@ namespace slip {
 inline constexpr int kSplitRows =
     int(kFewRows);  // most rows of a span that is computed in segments
 
-// Segments have 128 positions at first and double each time that the context quadruples: short
-// contexts need many blocks, long ones few sums.
+// Segments have 64 positions at first, in which a block spends as long as in what is around them,
+// and grow with the context: short contexts need many blocks, long ones few sums.
 struct Segments {
-  static constexpr int kTiers = 4;
-  static constexpr int kFirstLength = 7, kFirstEnd = 12;  // logarithms
+  static constexpr int kTiers = 5;
+  static constexpr int kFirstLength = 6;  // logarithms; of each tier one more than of the last
 
   // Number of segments that positions [0, end) lie in.
   __host__ __device__ static int64_t count(int64_t end) {
     int64_t segments = 0, begin = 0;
     for (int tier = 0;; ++tier) {
       const int length = kFirstLength + tier;
-      const int64_t tier_end = int64_t{1} << (kFirstEnd + 2 * tier);
-      if (end <= tier_end || tier == kTiers - 1)
+      if (tier == kTiers - 1 || end <= tier_end(tier))
         return segments + ((end - begin + (int64_t{1} << length) - 1) >> length);
-      segments += (tier_end - begin) >> length;
-      begin = tier_end;
+      segments += (tier_end(tier) - begin) >> length;
+      begin = tier_end(tier);
     }
   }
 
@@ -52,12 +51,18 @@ struct Segments {
     int64_t first = 0;
     for (int tier = 0;; ++tier) {
       const int length = kFirstLength + tier;
-      const int64_t tier_end = int64_t{1} << (kFirstEnd + 2 * tier);
-      const int64_t segments = (tier_end - first) >> length;
-      if (segment < segments || tier == kTiers - 1) return first + (segment << length);
+      if (tier == kTiers - 1) return first + (segment << length);
+      const int64_t segments = (tier_end(tier) - first) >> length;
+      if (segment < segments) return first + (segment << length);
       segment -= segments;
-      first = tier_end;
+      first = tier_end(tier);
     }
+  }
+
+ private:
+  __host__ __device__ static constexpr int64_t tier_end(int tier) {
+    constexpr int ends[] = {9, 13, 14, 16};
+    return int64_t{1} << ends[tier];
   }
 };
 
@@ -124,6 +129,8 @@ inline constexpr int kTileQueries = 16;
 inline constexpr int kWholeTiles = 2;  // of a block that sees all positions
 
 inline constexpr int kCombineThreads = 512;  // of the second launch
+// So many segments are added up by the block that finishes last.
+inline constexpr int kFewSegments = 16;
 
 // Kernels for `tiles` (1 or 2) tiles of queries per block; null if there is none for such a cache.
 TileKernel plain_tile_kernel(KvCodec codec, int64_t head_dim, int tiles);

@@ -8,33 +8,15 @@
 
 namespace slip {
 
-// What segments [begin, count) have of one query, all of it on its way at once. A lane has values
-// lane + 32 e.
-template <int kDim>
-struct SegmentSums {
-  static constexpr int kShares = kCombineThreads / (kDim / 4);  // of combine_kernel: one each
-  static constexpr int kValues = kDim / kWarp;
-  float values[kShares][kValues];
+// How much each of several segments counts in the sum of one query; lane i has that of segment i.
+struct SegmentWeights {
+  float weight = 0, denominator = 0;
 
-  __device__ __forceinline__ SegmentSums(const float* sums, int begin, int count) {
-#pragma unroll
-    for (int i = 0; i < kShares; ++i)
-#pragma unroll
-      for (int e = 0; e < kValues; ++e)
-        values[i][e] =
-            i >= begin && i < count ? __ldcg(sums + i * kDim + lane_id() + kWarp * e) : 0.0f;
-  }
-
-  // Their sum, `weight` of which lane i has of segment i.
-  __device__ __forceinline__ void add_up(float weight, float (&totals)[kValues]) const {
-#pragma unroll
-    for (int e = 0; e < kValues; ++e) totals[e] = 0;
-#pragma unroll
-    for (int i = 0; i < kShares; ++i) {
-      const float share = __shfl_sync(~0u, weight, i);
-#pragma unroll
-      for (int e = 0; e < kValues; ++e) totals[e] += fmaf(share, values[i][e], 0.0f);
-    }
+  __device__ __forceinline__ SegmentWeights() = default;
+  __device__ __forceinline__ SegmentWeights(float2 stats, bool counts) {
+    const float largest = warp_max(stats.x);
+    weight = counts ? exp2f(stats.x - largest) : 0.0f;
+    denominator = warp_sum(fmaf(weight, stats.y, 0.0f));
   }
 };
 
@@ -53,20 +35,51 @@ __device__ __forceinline__ void combine_segments(const TileParams& p, const Tile
     const bool counts = lane >= begin && lane < count;
     const float2 stats =
         counts ? __ldcg(p.partials.stats + at + lane) : make_float2(-INFINITY, 0.0f);
-    const SegmentSums<kDim> sums(p.partials.sums + at * kDim, begin, count);
-    const float largest = warp_max(stats.x);
-    const float weight = counts ? exp2f(stats.x - largest) : 0.0f;
-    const float denominator = warp_sum(fmaf(weight, stats.y, 0.0f));
-    const float factor = __fmul_rn(reciprocal(denominator), p.value_factor);
-
-    float totals[kDim / kWarp];
-    sums.add_up(weight, totals);
+    // As combine_kernel deals them out: share i has segments i, i + kShares, ... A lane has values
+    // lane + 32 e of each.
+    constexpr int kShares = kCombineThreads / (kDim / 4), kValues = kDim / kWarp;
+    const float* sums = p.partials.sums + at * kDim + lane;
+    float shares[kShares][kValues] = {};
+    SegmentWeights weights;
+    const int start = begin / kShares * kShares;
+    constexpr int kAtOnce = kCoded ? kShares / 2 : kShares;  // on their way: as registers allow
+#pragma unroll 1
+    for (int first = start; first < count; first += kShares) {
 #pragma unroll
-    for (int e = 0; e < kDim / kWarp; ++e) totals[e] = __fmul_rn(totals[e], factor);
+      for (int done = 0; done < kShares; done += kAtOnce) {
+        float values[kAtOnce][kValues];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          const int segment = first + done + i;
+          const bool there = segment >= begin && segment < count;
+#pragma unroll
+          for (int e = 0; e < kValues; ++e)
+            values[i][e] = there ? __ldcg(sums + segment * kDim + kWarp * e) : 0.0f;
+        }
+        if (first == start && done == 0) weights = SegmentWeights(stats, counts);
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          const float weight = __shfl_sync(~0u, weights.weight, first + done + i);
+#pragma unroll
+          for (int e = 0; e < kValues; ++e)
+            shares[done + i][e] = fmaf(weight, values[i][e], shares[done + i][e]);
+        }
+      }
+    }
+    const float factor = __fmul_rn(reciprocal(weights.denominator), p.value_factor);
+    float totals[kValues];
+#pragma unroll
+    for (int e = 0; e < kValues; ++e) {
+      totals[e] = shares[0][e];
+#pragma unroll
+      for (int i = 1; i < kShares; ++i) totals[e] += shares[i][e];
+    }
+#pragma unroll
+    for (int e = 0; e < kValues; ++e) totals[e] = __fmul_rn(totals[e], factor);
     if constexpr (kCoded) unrotate_in_registers(totals, p.value_signs);
     float* out = p.out + ((int64_t(work.span.first_row) + row) * p.q_heads + head) * kDim;
 #pragma unroll
-    for (int e = 0; e < kDim / kWarp; ++e) out[lane + kWarp * e] = totals[e];
+    for (int e = 0; e < kValues; ++e) out[lane + kWarp * e] = totals[e];
   }
 }
 

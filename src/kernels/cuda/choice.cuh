@@ -55,6 +55,26 @@ struct Choice {
       for (int j = 0; j < kQuad; ++j)
         keys[i + j] = first + j < experts ? key_of(values[j]) : kTaken;
     }
+    choose(keys, top_k);
+  }
+
+  // Of keys that were found before.
+  __device__ __forceinline__ Choice(uint32_t (&keys)[kPerLane], int top_k) { choose(keys, top_k); }
+
+  // Softmax over all experts, renormalised over the chosen, is the softmax of the chosen. Then
+  // times the expert's scale, if there are scales.
+  __device__ __forceinline__ float weight(int top_k, const float* scales) const {
+    const int lane = int(threadIdx.x) % kWarp;
+    const float logit = logit_of(key);
+    const float largest = __shfl_sync(~0u, logit, 0);
+    const float part = lane < top_k ? expf(logit - largest) : 0.0f;
+    const float total = warp_sum(part);
+    return scales && lane < top_k ? part / total * scales[expert] : part / total;
+  }
+
+ private:
+  __device__ __forceinline__ void choose(uint32_t (&keys)[kPerLane], int top_k) {
+    const int lane = int(threadIdx.x) % kWarp;
 #pragma unroll 1  // little code: it is waited for like any other memory
     for (int rank = 0; rank < top_k; ++rank) {
       uint32_t best;
@@ -71,17 +91,6 @@ struct Choice {
       for (int i = 0; i < kPerLane; ++i)
         if (lane == owner && place == i) keys[i] = kTaken;
     }
-  }
-
-  // Softmax over all experts, renormalised over the chosen, is the softmax of the chosen. Then
-  // times the expert's scale, if there are scales.
-  __device__ __forceinline__ float weight(int top_k, const float* scales) const {
-    const int lane = int(threadIdx.x) % kWarp;
-    const float logit = logit_of(key);
-    const float largest = __shfl_sync(~0u, logit, 0);
-    const float part = lane < top_k ? expf(logit - largest) : 0.0f;
-    const float total = warp_sum(part);
-    return scales && lane < top_k ? part / total * scales[expert] : part / total;
   }
 };
 

@@ -39,7 +39,14 @@ struct ChosenExperts {
     if (kOneRow || by_warp(step)) {
       if (pair >= kWarp) return;
       const int32_t id = pair < all ? id_of(step, pair) : -1;
-      return kOneRow ? put_only(id, all) : sort_in_warp(id, all, step.top_k);
+      if constexpr (kOneRow) {
+        put_only(id, all);
+      } else if (all <= kWarp) {
+        sort_in_warp(id, all, step.top_k);
+      } else {
+        sort_twice_in_warp(id, pair + kWarp < all ? id_of(step, pair + kWarp) : -1, step.top_k);
+      }
+      return;
     }
     if (pair < all) ids[pair] = id_of(step, pair);
     __syncthreads();
@@ -83,7 +90,10 @@ struct ChosenExperts {
       sync_first_threads(rows * kWarp);  // those that choose
       if (warp > 0) return;
       if (leave) let_next_begin();
-      sort_in_warp(lane < all ? ids[lane] : -1, all, step.top_k);
+      if (all <= kWarp)
+        sort_in_warp(lane < all ? ids[lane] : -1, all, step.top_k);
+      else
+        sort_twice_in_warp(ids[lane], lane + kWarp < all ? ids[lane + kWarp] : -1, step.top_k);
     }
   }
 
@@ -91,7 +101,7 @@ struct ChosenExperts {
   // Whether a single warp can tell who chose what.
   __device__ static bool by_warp(const ExpertsStep& step) {
     constexpr int kMostRows = 8;  // and others have something else to do
-    return step.rows * step.top_k <= kWarp && step.rows <= kMostRows;
+    return step.rows * step.top_k <= 2 * kWarp && step.rows <= kMostRows;
   }
 
   // From the second-level cache: a kernel that began early may have another value in the first.
@@ -132,6 +142,44 @@ struct ChosenExperts {
     if (first) experts[__popc(firsts & before)] = {id, own, users};
     if (lane < all) pairs[own + __popc(same & before)] = pair_of(lane, top_k);
     if (lane == 0) count = __popc(firsts);
+    __syncwarp();
+  }
+
+  // More pairs than there are lanes: b is the id of pair lane + kWarp, which may not exist (-1).
+  __device__ __noinline__ void sort_twice_in_warp(int32_t a, int32_t b, int top_k) {
+    const int lane = int(threadIdx.x) % kWarp;
+    const uint32_t same_a = __match_any_sync(~0u, a), same_b = __match_any_sync(~0u, b);
+    const uint32_t before = (1u << lane) - 1;
+    uint32_t a_in_b = 0, b_in_a = 0;
+#pragma unroll 4
+    for (int other = 0; other < kWarp; ++other) {
+      a_in_b |= uint32_t(__shfl_sync(~0u, b, other) == a) << other;
+      b_in_a |= uint32_t(__shfl_sync(~0u, a, other) == b) << other;
+    }
+    const bool exists = b >= 0, first_a = (same_a & before) == 0;
+    const bool first_b = exists && b_in_a == 0 && (same_b & before) == 0;
+    const uint32_t firsts_a = __ballot_sync(~0u, first_a), firsts_b = __ballot_sync(~0u, first_b);
+    const int users_a = first_a ? __popc(same_a) + __popc(a_in_b) : 0;
+    const int users_b = first_b ? __popc(same_b) : 0;
+    int end_a = users_a, end_b = users_b;  // of pairs, up to and with this lane's
+#pragma unroll
+    for (int distance = 1; distance < kWarp; distance *= 2) {
+      const int more_a = __shfl_up_sync(~0u, end_a, distance);
+      const int more_b = __shfl_up_sync(~0u, end_b, distance);
+      if (lane >= distance) end_a += more_a, end_b += more_b;
+    }
+    end_b += __shfl_sync(~0u, end_a, kWarp - 1);
+    const int begin_a = end_a - users_a, begin_b = end_b - users_b;
+    const int own_a = __shfl_sync(~0u, begin_a, __ffs(int(same_a)) - 1);
+    const int leader = __ffs(int(b_in_a != 0 ? b_in_a : same_b)) - 1;
+    const int among_a = __shfl_sync(~0u, begin_a, leader);
+    const int among_b = __shfl_sync(~0u, begin_b, leader);
+    const int own_b = (b_in_a != 0 ? among_a : among_b) + __popc(b_in_a);
+    if (first_a) experts[__popc(firsts_a & before)] = {a, begin_a, users_a};
+    if (first_b) experts[__popc(firsts_a) + __popc(firsts_b & before)] = {b, begin_b, users_b};
+    pairs[own_a + __popc(same_a & before)] = pair_of(lane, top_k);
+    if (exists) pairs[own_b + __popc(same_b & before)] = pair_of(lane + kWarp, top_k);
+    if (lane == 0) count = __popc(firsts_a) + __popc(firsts_b);
     __syncwarp();
   }
 

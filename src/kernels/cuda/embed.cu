@@ -12,6 +12,7 @@ constexpr int kPerBlock = kThreads * kPerThread;
 // Block (row, part of its values). row_bytes: from one row of floats to the next.
 __global__ void embed_kernel(DeviceWeight table, bool slabs, int64_t row_bytes, const int32_t* ids,
                              float factor, float* out) {
+  let_next_begin();
   wait_for_inputs();
   const int64_t row = blockIdx.x;
   const int64_t id = ids ? ids[row] : row;

@@ -18,9 +18,9 @@ inline constexpr int kDeclaredBytes = 3072;  // of shared memory, in the kernels
 inline constexpr int kInt4Rings[] = {8, 5, 3};
 inline constexpr int kByteRings[] = {4, 2};
 
-// Tiles x rows of a team that had better wait for the same barrier, where a shorter ring would let
-// more of them.
-inline constexpr int kFewPlaces = 4;
+// Tiles of a team that had better wait for the same barrier where only a shorter ring leaves room
+// for them: two, of a single row four.
+inline constexpr int kFewTiles = 2, kFewTilesOfOneRow = 4;
 
 // What is asked for behind a ring arrives behind it. A row that is normed follows a kernel that
 // ends late, so that its ring is still on its way then, and is waited for longest.
@@ -66,7 +66,8 @@ inline Plan plan_few_rows(const Launcher& launcher, FewRows& work, bool int4,
   for (int rows = int(work.input.rows);; rows = (rows + 1) / 2) {
     const int most = std::min(std::max(kMostPlaces / rows, 1), tiles_per_team);
     for (const int slots : rings) {
-      const int fewest = slots == rings.back() ? 1 : std::clamp(kFewPlaces / rows, 1, most);
+      const int wanted_tiles = rows == 1 ? kFewTilesOfOneRow : kFewTiles;
+      const int fewest = slots == rings.back() ? 1 : std::min(wanted_tiles, most);
       for (int at_once = most; at_once >= fewest; --at_once)
         if (const int bytes = shared_bytes(slots, rows, at_once); bytes <= room)
           return {.rows = rows, .slots = slots, .bytes = bytes, .blocks = blocks};

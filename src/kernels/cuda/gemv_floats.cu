@@ -212,7 +212,7 @@ void norm_into_floats(const Launcher& launcher, const LinearInput& input, const 
 // as those of a router.
 bool joins_into_floats(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
                        const LinearJobs& floats) {
-  constexpr int64_t kBlocksAtOnce = 2;  // of a multiprocessor
+  constexpr int64_t kBlocksAtOnce = 4;  // of a multiprocessor
   return slabs.count == 0 && norms_floats(input, floats) &&
          floats.units * input.rows <= kBlocksAtOnce * launcher.multiprocessors;
 }

@@ -31,11 +31,13 @@ __device__ Peak warp_better(Peak peak) {
 __global__ void __launch_bounds__(kThreads)
     peaks_of_parts(const float* x, int64_t width, Peak* parts) {
   __shared__ Peak warps[kThreads / kWarp];
+  let_next_begin();
   wait_for_inputs();
   const float* row = x + blockIdx.y * width;
   const int64_t begin = width * blockIdx.x / kPeakParts,
                 end = width * (blockIdx.x + 1) / kPeakParts;
   Peak peak{0x7fffffff, -INFINITY, -INFINITY};
+#pragma unroll 4
   for (int64_t i = begin + threadIdx.x; i < end; i += kThreads)
     peak = better(peak, {int32_t(i), fmaxf(row[i], -INFINITY), -INFINITY});  // numbers alone
   peak = warp_better(peak);
@@ -49,6 +51,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // `tokens` and `ids` may be null.
 __global__ void best_of_parts(const Peak* parts, const int32_t* tokens, int32_t* ids, Peak* out) {
+  let_next_begin();
   wait_for_inputs();
   Peak peak = warp_better(parts[blockIdx.x * kPeakParts + threadIdx.x]);
   if (threadIdx.x != 0) return;

@@ -58,18 +58,21 @@ Result<std::unique_ptr<Assistant>> Assistant::load(const DrafterOptions& options
 }
 
 void Assistant::draft(std::span<const DraftStep> steps, Cache& cache) {
-  run_passes({ops_, this, kDraftRows}, steps,
-             [&](const DraftStep& step) { draft_once(step, cache); });
+  run_passes({ops_, this, kDraftRows}, steps, [&](const DraftStep& step) {
+    const gemma4::Pass pass{config_.text,     ops_, cache, activations_.layers, step.spans, 0,
+                            step.ids.shape[0]};
+    // All drafts of a sequence are made at the same position, its last.
+    if (&step == &steps.front()) prepare_rotation(pass);
+    draft_once(step, pass);
+  });
 }
 
-void Assistant::draft_once(const DraftStep& step, const Cache& cache) {
+void Assistant::draft_once(const DraftStep& step, const gemma4::Pass& pass) {
   gemma4::Activations& act = activations_.layers;
-  const gemma4::Pass pass{config_.text, ops_, cache, act, step.spans, 0, step.ids.shape[0]};
   const View embedded = pass.of(activations_.embedding), joined = pass.of(activations_.joined);
   const View residual = pass.of(act.residual), normed = pass.of(act.normed);
   const OutputRows outputs = output_rows(step.outputs);
 
-  prepare_rotation(pass);
   ops_.embed(
       {.ids = step.ids, .table = embedding_.table, .out = embedded, .factor = embedding_.factor});
   ops_.join({.a = embedded, .b = step.hidden, .out = joined});

@@ -57,7 +57,7 @@ class Assistant : public Drafter {
 
  private:
   Assistant(const DrafterOptions& options, const gemma4::Embedding& embedding, Ops& ops);
-  void draft_once(const DraftStep& step, const Cache& cache);
+  void draft_once(const DraftStep& step, const gemma4::Pass& pass);
   void score_clusters(const View& normed, const OutputRows& outputs, const ClusteredHead& head,
                       const Scores& scores);
 
