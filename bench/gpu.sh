@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Measures what README and docs/status.md say of GPUs, on this one, with random weights of the
 # published shapes, and keeps the output in a folder of bench/results:
-#   bench/gpu.sh [PART...]    decode drafts contexts gemma ops; without any, all of them
+#   bench/gpu.sh [PART...]    decode drafts recipes contexts gemma ops; without any, all of them
 #   SLIPSTREAM=PROGRAM FOLDER=DIR bench/gpu.sh    another program, another folder
 # 122B needs 80 GB of the GPU's memory: what does not fit is said, and the others are measured.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 slipstream=${SLIPSTREAM:-build/slipstream}
-known=(decode drafts contexts gemma ops)
+known=(decode drafts recipes contexts gemma ops)
 parts=("$@")
 [ $# -gt 0 ] || parts=("${known[@]}")
 for part in "${parts[@]}"; do
@@ -62,16 +62,20 @@ part_drafts() {
   done
 }
 
+# Keys and values in codes where there is little context. In turn, since 2 % is less than one run
+# differs from the next.
+part_recipes() {
+  for recipe in bf16 k4v4 bf16 k4v4; do
+    measure recipes.txt bench qwen3.5-122b-a10b --synthetic "${rounded[@]}" --kv-cache "$recipe" \
+      -p '' -n 128 -d 0,2048
+  done
+}
+
 # Long contexts, whose values are arbitrary and cost no time to fill, and five users of 256K.
 part_contexts() {
   for recipe in bf16 k4v4; do
     measure contexts.txt bench qwen3.5-122b-a10b --synthetic "${rounded[@]}" --kv-cache "$recipe" \
       --users 1 -p '' -n 64 -d 0,2048,32768,131072,261000
-  done
-  # In turn, since 2 % is less than one run differs from the next.
-  for recipe in bf16 k4v4 bf16 k4v4; do
-    measure contexts.txt bench qwen3.5-122b-a10b --synthetic "${rounded[@]}" --kv-cache "$recipe" \
-      -p '' -n 128 -d 0,2048
   done
   measure contexts.txt bench qwen3.5-122b-a10b --synthetic "${rounded[@]}" --kv-cache k4v4 \
     --users 5 -p '' -n 64 -d 261000 --memory 128G
@@ -81,6 +85,10 @@ part_gemma() {
   for shape in "${gemma[@]}"; do
     measure gemma-4.txt bench "$shape" --synthetic --head int8 -d 0
     measure gemma-4.txt bench ladder "$shape" --synthetic --simulate-acceptance 0.8
+  done
+  # Drafts from a list, where the drafter's head is not in clusters.
+  for shape in gemma-4-31b gemma-4-26b-a4b gemma-4-12b; do
+    measure gemma-4.txt bench ladder "$shape" --synthetic --simulate-acceptance 0.8 --shortlist 32768
   done
   for recipe in bf16 k4v4; do
     measure gemma-4.txt bench gemma-4-31b --synthetic --head int8 --kv-cache "$recipe" -p '' -n 32 -d 32768
@@ -95,7 +103,7 @@ part_ops() {
   measure ops.qwen3.5-122b-a10b.txt bench ops qwen3.5-122b-a10b "${rounded[@]}" --rows 8
   measure ops.qwen3.5-27b.txt bench ops qwen3.5-27b "${rounded[@]}"
   for shape in gemma-4-31b gemma-4-26b-a4b; do
-    measure "ops.$shape.txt" bench ops "$shape" --head int8
+    measure "ops.$shape.txt" bench ops "$shape" --head int8 --drafter int4 --rows 1,3,4,5,6,8
   done
 }
 

@@ -20,6 +20,31 @@ struct SegmentWeights {
   }
 };
 
+// Where the result of a block's query belongs.
+__device__ __forceinline__ float* place_of(const TileParams& p, const TileWork& work, int query,
+                                           int dim) {
+  const int index = int(blockIdx.x) * p.block_queries + query, row = index / p.group;
+  const int head = work.kv_head * p.group + index % p.group;
+  return p.out + ((int64_t(work.span.first_row) + row) * p.q_heads + head) * dim;
+}
+
+// Turns back what a block that is alone has of its queries.
+template <int kDim>
+__device__ __forceinline__ void leave_turned_back(const TileParams& p, const TileWork& work,
+                                                  const float* results) {
+#pragma unroll 1
+  for (int query = warp_id(); query < work.query_count; query += kTileWarps) {
+    float totals[kDim / kWarp];
+#pragma unroll
+    for (int e = 0; e < kDim / kWarp; ++e)
+      totals[e] = results[query * kDim + lane_id() + kWarp * e];
+    unrotate_in_registers(totals, p.value_signs);
+    float* out = place_of(p, work, query, kDim);
+#pragma unroll
+    for (int e = 0; e < kDim / kWarp; ++e) out[lane_id() + kWarp * e] = totals[e];
+  }
+}
+
 template <int kDim, bool kCoded>
 __device__ __forceinline__ void combine_segments(const TileParams& p, const TileWork& work) {
   if (work.query_count <= 0 || work.span.rows > kSplitRows) return;  // another launch's
@@ -77,7 +102,7 @@ __device__ __forceinline__ void combine_segments(const TileParams& p, const Tile
 #pragma unroll
     for (int e = 0; e < kValues; ++e) totals[e] = __fmul_rn(totals[e], factor);
     if constexpr (kCoded) unrotate_in_registers(totals, p.value_signs);
-    float* out = p.out + ((int64_t(work.span.first_row) + row) * p.q_heads + head) * kDim;
+    float* out = place_of(p, work, query, kDim);
 #pragma unroll
     for (int e = 0; e < kValues; ++e) out[lane + kWarp * e] = totals[e];
   }

@@ -16,9 +16,6 @@ class QueryTiles {
   static constexpr int kDim = Cache::kDim;
   static constexpr int kQueries = kTiles * kTileQueries;
   using Shared = TileShared<kDim, kTiles>;
-  // Whether a block that is alone leaves the result. Two tiles have no registers for it.
-  static constexpr bool kWritesAlone = kTiles == 1 && !Cache::kCoded;
-
   __device__ QueryTiles(const TileParams& params, Shared& shared) : p_(params), shared_(shared) {}
 
   // Asks for all queries of the warp at once, a line of cache per lane: one after the other each
@@ -254,10 +251,12 @@ class QueryTiles {
         for (int w = 0; w < kTileWarps; ++w) denominator += shared_.maxima[w][query];
         const int row = shared_.rows[query];
         const int64_t head = work.kv_head * p_.group + (first_query() + query) % p_.group;
-        if (kWritesAlone ? work.alone : kTiles == kWholeTiles && p_.segments == 0) {
+        // Two tiles have no registers to ask whether they are alone.
+        if (kTiles == 1 ? work.alone : p_.segments == 0) {
           const int64_t at = (int64_t(work.span.first_row) + row) * p_.q_heads + head;
+          float* to = kTiles == 1 && Cache::kCoded ? shared_.result(query) : p_.out + at * kDim;
           const float factor = __fmul_rn(reciprocal(denominator), p_.value_factor);
-          store(t, half, p_.out + at * kDim, [&](float sum) { return __fmul_rn(sum, factor); });
+          store(t, half, to, [&](float sum) { return __fmul_rn(sum, factor); });
         } else {
           const int64_t at =
               ((int64_t(work.partial_row) + row) * p_.q_heads + head) * p_.segments + blockIdx.y;

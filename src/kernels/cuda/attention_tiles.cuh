@@ -280,14 +280,15 @@ __global__ void __launch_bounds__(kTileThreads, TileBlock<Cache, kTiles>::kWide 
   let_next_begin();
   if (has_work) block.run();
   if (!p.counters) return;
-  bool adds_up;
   if (kTiles == 1 && shared.work.alone) {
-    adds_up = Cache::kCoded && has_work;  // the sums are still to be turned back
-    __syncthreads();
-  } else {
-    adds_up = finishes_last(p.counters[blockIdx.z * gridDim.x + blockIdx.x], gridDim.y);
+    if constexpr (kTiles == 1 && Cache::kCoded) {
+      __syncthreads();
+      if (has_work) leave_turned_back<Cache::kDim>(p, shared.work, shared.result(0));
+    }
+    return;
   }
-  if (adds_up) combine_segments<Cache::kDim, Cache::kCoded>(p, shared.work);
+  if (finishes_last(p.counters[blockIdx.z * gridDim.x + blockIdx.x], gridDim.y))
+    combine_segments<Cache::kDim, Cache::kCoded>(p, shared.work);
 }
 
 }  // namespace slip

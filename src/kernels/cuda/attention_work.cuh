@@ -23,6 +23,8 @@ __device__ __forceinline__ int lead(const TileParams& p) {
 }
 
 inline constexpr int kListedPages = 16;
+// Queries whose results have room in a block's shared memory, as floats in the place of f16.
+inline constexpr int kTurnedBackAtOnce = kTileQueries / 2;
 
 // What a block computes. It lies in shared memory, since registers are scarce.
 struct TileWork {
@@ -34,7 +36,7 @@ struct TileWork {
   int32_t query_count;
   int32_t kv_head;
   int32_t partial_row;  // of the span's first row
-  bool alone;           // all that the tile's rows see lies in one segment
+  bool alone;           // all that the tile's rows see lies in one segment, and results have room
   int32_t first_pages[kListedPages];
 
   __device__ void find(const TileParams& p, bool coded, int lead) {
@@ -55,7 +57,8 @@ struct TileWork {
       seen = max((split ? span.start : rows_begin) + 1 - p.window, int64_t(0));
       begin = max(begin, seen - seen % kChunk);
     }
-    alone = p.counters != nullptr && Segments::of(seen) == Segments::of(rows_end - 1);
+    alone = p.counters != nullptr && Segments::of(seen) == Segments::of(rows_end - 1) &&
+            (!coded || query_count <= kTurnedBackAtOnce);
     end = split ? min(Segments::begin(blockIdx.y + 1), rows_end) : rows_end;
     const int64_t readable = coded ? min(end, rows_end - 1 + lead) : end;
     pages_end = readable - readable % kChunk;
@@ -87,6 +90,9 @@ struct TileShared {
   float scales[kTileWarps];             // largest of the values of a chunk
   float factors[kQueries];              // of scores
   int rows[kQueries];                   // of the span
+
+  // What a block that is alone has of a coded query, which is still to be turned back.
+  __device__ float* result(int query) { return reinterpret_cast<float*>(queries) + query * kDim; }
 };
 
 // Units of 16 bytes of a row are permuted, so that neither reading operands (eight lanes: two rows,

@@ -4,6 +4,7 @@
 // there: a block finds its tiles and rounds its activations once, and warps then walk over slabs,
 // the next ones always on their way to registers.
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/cuda/experts.h"
 #include "kernels/cuda/experts_down.cuh"
@@ -15,25 +16,42 @@ namespace {
 // Bytes of gate and up, as far as formats are known.
 int64_t slab_units(const InputForms& forms) { return forms.int4 ? 1 : forms.bf16 ? 4 : 2; }
 
+// Experts that a step's rows meet, if they choose at random.
+double expected_experts(const ExpertsStep& step) {
+  if (step.top_k == 0) return 0;
+  const double experts = step.experts;
+  return experts * (1 - std::pow(1 - step.top_k / experts, step.rows));
+}
+
 GateUpShares gate_up_shares(const ExpertsStep& step, int multiprocessors, int most_bytes) {
-  const int64_t tiles = step.top_k > 0 ? tile_count(step.width) * step.rows * step.top_k : 0;
+  const int64_t pair_tiles = step.top_k > 0 ? tile_count(step.width) * step.rows * step.top_k : 0;
   const int64_t shared_tiles = tile_count(step.shared_width);
-  const int64_t cost = tiles * slab_units(step.forms);
-  const int64_t shared_cost = shared_tiles * slab_units(step.shared_forms);
+  const auto fits = [&](int64_t entries) {
+    return gate_up_bytes(step, int(entries)) <= most_bytes;
+  };
+  // The shared expert's tiles meet all rows; beyond kIntegerRows of them a slab takes longer.
+  const double row_cost = 2 + (step.rows + kIntegerRows - 1) / kIntegerRows;
+  const double cost =
+      3 * expected_experts(step) * double(tile_count(step.width)) * double(slab_units(step.forms));
+  const double shared_cost =
+      row_cost * double(shared_tiles) * double(slab_units(step.shared_forms));
   const int64_t most = multiprocessors;
-  // Every block of the shared expert has equally many of its tiles.
-  const int64_t share =
-      std::max<int64_t>(1, most * shared_cost / std::max<int64_t>(1, cost + shared_cost));
-  const int64_t rounds = std::max<int64_t>(1, shared_tiles / share);
+  // Every block of the shared expert has equally many of its tiles; of several batches, none is
+  // nearly empty.
+  const auto share =
+      std::max(int64_t{1}, int64_t(double(most) * shared_cost / std::max(1.0, cost + shared_cost)));
+  int64_t rounds = std::max<int64_t>(1, shared_tiles / share), room = rounds;
+  while (room > 1 && !fits(room * step.rows)) --room;
+  if (step.top_k > 0)
+    rounds = std::min(rounds, room * std::max<int64_t>(1, (2 * rounds + room) / (2 * room)));
   GateUpShares shares{};
   shares.shared_blocks = int32_t((shared_tiles + rounds - 1) / rounds);
-  const int64_t blocks = std::min(tiles, std::max<int64_t>(1, most - shares.shared_blocks));
+  const int64_t blocks = std::min(pair_tiles, std::max<int64_t>(1, most - shares.shared_blocks));
   shares.blocks = int32_t(shares.shared_blocks + blocks);
   // Room for all tiles of a block at once, if there is.
-  const int64_t per_block = blocks > 0 ? (tiles + blocks - 1) / blocks : 0;
+  const int64_t per_block = blocks > 0 ? (pair_tiles + blocks - 1) / blocks : 0;
   shares.entries = int32_t(std::max<int64_t>(per_block, rounds * step.rows));
-  while (shares.entries > step.rows && gate_up_bytes(step, shares.entries) > most_bytes)
-    --shares.entries;
+  while (shares.entries > step.rows && !fits(shares.entries)) --shares.entries;
   return shares;
 }
 
