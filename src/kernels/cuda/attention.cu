@@ -52,17 +52,17 @@ __global__ void __launch_bounds__(kCombineThreads, 1)
     ++index;
   }
   const DeviceSpan& span = p.spans[index];
-  const int count = int(Segments::count(span.start + row + 1));
-  // Segments before the window of the span's first row have not been computed.
-  const int64_t seen = p.window > 0 ? max(span.start + 1 - p.window, int64_t(0)) : 0;
-  const int begin = int(Segments::of(seen));
-  float largest = lane >= begin && lane < count ? first_unit : -INFINITY;
-  for (int i = lane + kWarp; i < count; i += kWarp)
-    if (i >= begin) largest = fmaxf(largest, stats[i].x);
+  // Segments before the window of the span's first row have not been computed. Those from there on
+  // are dealt out by their numbers all the same.
+  const Segments layer = Segments::of_layer(p.window);
+  const int begin = int(layer.first_seen(span.start, p.window));
+  const int count = int(layer.count(span.start + row + 1)) - begin;
+  float largest = lane < count ? first_unit : -INFINITY;
+  for (int i = lane + kWarp; i < count; i += kWarp) largest = fmaxf(largest, stats[i].x);
   largest = warp_max(largest);  // the same in every warp
   float denominator = 0;
-  for (int i = int(threadIdx.x); i < count; i += kCombineThreads) {
-    if (i < begin) continue;
+  const int first_own = (int(threadIdx.x) - begin) & (kCombineThreads - 1);
+  for (int i = first_own; i < count; i += kCombineThreads) {
     const float weight = exp2f(stats[i].x - largest);
     weights[i] = weight;
     denominator = fmaf(weight, stats[i].y, denominator);
@@ -71,8 +71,7 @@ __global__ void __launch_bounds__(kCombineThreads, 1)
 
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 4
-  for (int i = share; i < count; i += dealt) {
-    if (i < begin) continue;
+  for (int i = (share - begin) & (dealt - 1); i < count; i += dealt) {
     const float4 x = i == share ? first_sum : from[int64_t(i) * quads];
     const float weight = weights[i];
     sum = make_float4(fmaf(weight, x.x, sum.x), fmaf(weight, x.y, sum.y), fmaf(weight, x.z, sum.z),
@@ -235,7 +234,7 @@ void CudaOps::attention(const AttentionArgs& args) {
   }
   if (most_split == 0) return;
 
-  const int64_t segments = Segments::count(context_to_cover(args.spans));
+  const int64_t segments = Segments::most(args.window, context_to_cover(args.spans));
   const int64_t queries = most_split * params.group;
   const bool few_segments = segments <= kFewSegments;
   for (size_t first = 0, end = 0; first < span_count; first = end) {

@@ -12,6 +12,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -26,17 +27,25 @@ inline constexpr int kSplitRows =
     int(kFewRows);  // most rows of a span that is computed in segments
 
 // Segments have 64 positions at first, in which a block spends as long as in what is around them,
-// and grow with the context: short contexts need many blocks, long ones few sums.
+// and grow with the context: short contexts need many blocks, long ones few sums. A layer with a
+// window has as many to look through wherever it is, so that they need not grow.
 struct Segments {
   static constexpr int kTiers = 5;
   static constexpr int kFirstLength = 6;  // logarithms; of each tier one more than of the last
+  int tiers = kTiers;
+
+  // window: 0 if there is none.
+  __host__ __device__ static Segments of_layer(int64_t window) {
+    constexpr int64_t kShortWindow = 2048;
+    return {window > 0 && window <= kShortWindow ? 2 : kTiers};
+  }
 
   // Number of segments that positions [0, end) lie in.
-  __host__ __device__ static int64_t count(int64_t end) {
+  __host__ __device__ int64_t count(int64_t end) const {
     int64_t segments = 0, begin = 0;
     for (int tier = 0;; ++tier) {
       const int length = kFirstLength + tier;
-      if (tier == kTiers - 1 || end <= tier_end(tier))
+      if (tier == tiers - 1 || end <= tier_end(tier))
         return segments + ((end - begin + (int64_t{1} << length) - 1) >> length);
       segments += (tier_end(tier) - begin) >> length;
       begin = tier_end(tier);
@@ -44,19 +53,31 @@ struct Segments {
   }
 
   // The segment that a position lies in.
-  __host__ __device__ static int64_t of(int64_t position) { return count(position + 1) - 1; }
+  __host__ __device__ int64_t of(int64_t position) const { return count(position + 1) - 1; }
 
   // First position of a segment.
-  __host__ __device__ static int64_t begin(int64_t segment) {
+  __host__ __device__ int64_t begin(int64_t segment) const {
     int64_t first = 0;
     for (int tier = 0;; ++tier) {
       const int length = kFirstLength + tier;
-      if (tier == kTiers - 1) return first + (segment << length);
+      if (tier == tiers - 1) return first + (segment << length);
       const int64_t segments = (tier_end(tier) - first) >> length;
       if (segment < segments) return first + (segment << length);
       segment -= segments;
       first = tier_end(tier);
     }
+  }
+
+  // The first one that a span's rows see.
+  __host__ __device__ int64_t first_seen(int64_t start, int64_t window) const {
+    return window > 0 && start >= window ? of(start + 1 - window) : 0;
+  }
+
+  // As many as a span of few rows looks through at most, in contexts of so many positions.
+  static int64_t most(int64_t window, int64_t context) {
+    const Segments layer = of_layer(window);
+    const int64_t all = layer.count(context);
+    return window > 0 ? std::min(all, layer.count(window + kSplitRows) + 1) : all;
   }
 
  private:
@@ -66,7 +87,8 @@ struct Segments {
   }
 };
 
-// Sums of queries over segments: for each row of few, head and segment.
+// Sums of queries over segments: for each row of few, head and segment, from the first one on that
+// the row's span sees.
 struct Partials {
   float2* stats;  // [rows, q_heads, segments]: log2 of the unit, denominator
   float* sums;    // [rows, q_heads, segments, head_dim]
@@ -81,7 +103,7 @@ inline size_t attention_scratch_bytes(const StepLimits& limits) {
   const auto context =
       int64_t(std::bit_ceil(uint64_t(limits.context > 256 ? limits.context : 256)));
   return partial_bytes(limits.rows < kSplitRows ? limits.rows : kSplitRows, limits.q_heads,
-                       Segments::count(context), limits.head_dim);
+                       Segments{}.count(context), limits.head_dim);
 }
 
 // Magnitudes of a code book as f16, upper and lower bytes apart.

@@ -8,7 +8,8 @@
 
 namespace slip {
 
-// How much each of several segments counts in the sum of one query; lane i has that of segment i.
+// How much each of several segments counts in the sum of one query; segment i is lane i % 32's, so
+// that whatever else is looked through, it is added to the same.
 struct SegmentWeights {
   float weight = 0, denominator = 0;
 
@@ -53,13 +54,13 @@ __device__ __forceinline__ void combine_segments(const TileParams& p, const Tile
   for (int query = warp_id(); query < work.query_count; query += kTileWarps) {
     const int index = int(blockIdx.x) * p.block_queries + query, row = index / p.group;
     const int head = work.kv_head * p.group + index % p.group;
-    const int count = int(Segments::count(work.span.start + row + 1));
-    const int64_t seen = p.window > 0 ? max(work.span.start + 1 - p.window, int64_t(0)) : 0;
-    const int begin = int(Segments::of(seen));
+    const int count = int(Segments::of_layer(p.window).count(work.span.start + row + 1));
+    const int begin = work.first_segment;
     const int64_t at = (int64_t(work.partial_row + row) * p.q_heads + head) * p.segments;
-    const bool counts = lane >= begin && lane < count;
+    const int own = (lane - begin) & (kWarp - 1);  // of those from `begin` on
+    const bool counts = begin + own < count;
     const float2 stats =
-        counts ? __ldcg(p.partials.stats + at + lane) : make_float2(-INFINITY, 0.0f);
+        counts ? __ldcg(p.partials.stats + at + own) : make_float2(-INFINITY, 0.0f);
     // As combine_kernel deals them out: share i has segments i, i + kShares, ... A lane has values
     // lane + 32 e of each.
     constexpr int kShares = kCombineThreads / (kDim / 4), kValues = kDim / kWarp;
@@ -79,12 +80,12 @@ __device__ __forceinline__ void combine_segments(const TileParams& p, const Tile
           const bool there = segment >= begin && segment < count;
 #pragma unroll
           for (int e = 0; e < kValues; ++e)
-            values[i][e] = there ? __ldcg(sums + segment * kDim + kWarp * e) : 0.0f;
+            values[i][e] = there ? __ldcg(sums + (segment - begin) * kDim + kWarp * e) : 0.0f;
         }
         if (first == start && done == 0) weights = SegmentWeights(stats, counts);
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
-          const float weight = __shfl_sync(~0u, weights.weight, first + done + i);
+          const float weight = __shfl_sync(~0u, weights.weight, (first + done + i) % kWarp);
 #pragma unroll
           for (int e = 0; e < kValues; ++e)
             shares[done + i][e] = fmaf(weight, values[i][e], shares[done + i][e]);

@@ -35,8 +35,9 @@ struct TileWork {
   int64_t rows_end;    // and behind the last one
   int32_t query_count;
   int32_t kv_head;
-  int32_t partial_row;  // of the span's first row
-  bool alone;           // all that the tile's rows see lies in one segment, and results have room
+  int32_t partial_row;    // of the span's first row
+  int32_t first_segment;  // that the span sees; blocks count from it
+  bool alone;             // all that the tile's rows see lies in one segment, and results have room
   int32_t first_pages[kListedPages];
 
   __device__ void find(const TileParams& p, bool coded, int lead) {
@@ -51,15 +52,16 @@ struct TileWork {
     if (query_count <= 0 || (span.rows <= kSplitRows) != split) return;  // another launch's
     rows_begin = span.start + first_query / p.group;
     rows_end = span.start + (first_query + query_count - 1) / p.group + 1;
-    begin = split ? Segments::begin(blockIdx.y) : 0;
-    int64_t seen = 0;
+    const Segments segments = Segments::of_layer(p.window);
+    first_segment = split ? int32_t(segments.first_seen(span.start, p.window)) : 0;
+    begin = split ? segments.begin(first_segment + blockIdx.y) : 0;
     if (p.window > 0) {  // the first row looks back furthest; of segments, all tiles do the same
-      seen = max((split ? span.start : rows_begin) + 1 - p.window, int64_t(0));
+      const int64_t seen = max((split ? span.start : rows_begin) + 1 - p.window, int64_t(0));
       begin = max(begin, seen - seen % kChunk);
     }
-    alone = p.counters != nullptr && Segments::of(seen) == Segments::of(rows_end - 1) &&
+    alone = p.counters != nullptr && first_segment == segments.of(rows_end - 1) &&
             (!coded || query_count <= kTurnedBackAtOnce);
-    end = split ? min(Segments::begin(blockIdx.y + 1), rows_end) : rows_end;
+    end = split ? min(segments.begin(first_segment + blockIdx.y + 1), rows_end) : rows_end;
     const int64_t readable = coded ? min(end, rows_end - 1 + lead) : end;
     pages_end = readable - readable % kChunk;
     partial_row = 0;
