@@ -82,8 +82,8 @@ struct Segments {
 
  private:
   __host__ __device__ static constexpr int64_t tier_end(int tier) {
-    constexpr int ends[] = {9, 13, 14, 16};
-    return int64_t{1} << ends[tier];
+    // No table: kernels would keep it in memory.
+    return int64_t{1} << (tier == 0 ? 9 : tier == 1 ? 13 : tier == 2 ? 14 : 16);
   }
 };
 

@@ -10,6 +10,7 @@ namespace slip {
 
 // How much each of several segments counts in the sum of one query; segment i is lane i % 32's, so
 // that whatever else is looked through, it is added to the same.
+static_assert(kFewSegments <= kWarp);
 struct SegmentWeights {
   float weight = 0, denominator = 0;
 
