@@ -22,6 +22,7 @@ __device__ __forceinline__ int lead(const TileParams& p) {
     return 0;
 }
 
+// Pages of a block that are looked up before anybody needs them.
 inline constexpr int kListedPages = 16;
 // Queries whose results have room in a block's shared memory, as floats in the place of f16.
 inline constexpr int kTurnedBackAtOnce = kTileQueries / 2;

@@ -29,7 +29,8 @@ GateUpShares gate_up_shares(const ExpertsStep& step, int multiprocessors, int mo
   const auto fits = [&](int64_t entries) {
     return gate_up_bytes(step, int(entries)) <= most_bytes;
   };
-  // The shared expert's tiles meet all rows; beyond kIntegerRows of them a slab takes longer.
+  // In thirds of what a slab takes. The shared expert's tiles meet all rows: for every kIntegerRows
+  // beyond the first a slab takes another third.
   const double row_cost = 2 + (step.rows + kIntegerRows - 1) / kIntegerRows;
   const double cost =
       3 * expected_experts(step) * double(tile_count(step.width)) * double(slab_units(step.forms));
