@@ -51,15 +51,14 @@ class TileBlock {
   // All positions of the work, and what comes of them.
   __device__ __forceinline__ void run() {
     const TileWork& work = shared_.work;
+    queries_.bring();
     if constexpr (!kByPieces) {
       run_ahead();
     } else if constexpr (Cache::kCoded) {
-      queries_.bring();
       queries_.prepare();
 #pragma unroll 1
       for (int64_t chunk = work.begin; chunk < work.pages_end; chunk += kChunk) run_codes(chunk);
     } else {
-      queries_.bring();
       queries_.prepare();
 #pragma unroll 1
       for (int64_t chunk = work.begin; chunk < work.end; chunk += kChunk)
@@ -81,7 +80,6 @@ class TileBlock {
     Values values = value_source();
     constexpr int kParts = Values::kParts;
     const int64_t end = kAllPages ? work.end : work.pages_end;
-    queries_.bring();
     if (work.begin < end) {
 #pragma unroll
       for (int part = 0; part < kParts; ++part) keys.load(key_page(work.begin), part);
