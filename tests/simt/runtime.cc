@@ -273,7 +273,8 @@ cudaError_t cudaMemsetAsync(void* data, int byte, size_t bytes, cudaStream_t str
   return put(stream, [=] { std::memset(data, byte, bytes); });
 }
 
-cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int value) {
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   if (size_t(value) > kDevices[device].shared) return cudaErrorInvalidValue;
   const Lock lock(shared().mutex);
   shared().most_shared[kernel] = size_t(value);

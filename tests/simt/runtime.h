@@ -73,7 +73,11 @@ cudaError_t cudaMemsetAsync(void* data, int byte, size_t bytes, cudaStream_t str
 // --- Kernels
 
 struct cudaFuncAttributes {};
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize,
+  cudaFuncAttributePreferredSharedMemoryCarveout
+};
+inline constexpr int cudaSharedmemCarveoutMaxL1 = 0;
 inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) { return cudaSuccess; }
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
 

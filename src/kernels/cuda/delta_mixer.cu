@@ -238,6 +238,7 @@ void CudaOps::gated_delta_net(const GatedDeltaNetArgs& args) {
       std::ranges::all_of(args.spans, [](const Span& span) { return span.rows <= 1; })
           ? delta_mixer_kernel<1>
           : delta_mixer_kernel<kMostRows>;
+  prefer_cache(kernel);  // a block reads 64 KB of state at once
   launch(launcher_, dim3(unsigned(params.delta.value_heads), unsigned(args.spans.size())), kThreads,
          0, kernel, params);
   if (rounds)

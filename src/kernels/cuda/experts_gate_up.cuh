@@ -78,13 +78,28 @@ struct GateUpPart {
   }
 };
 
+// The tile that a lane finds of those that a block has at a time: of which expert, counted as a row
+// has chosen them, and which of the expert's.
+struct TilePlace {
+  bool exists;
+  int expert, tile;
+
+  __device__ TilePlace(const GateUpPart& part, int done, int experts) {
+    const int index = part.block + (done + int(threadIdx.x) % kWarp) * part.blocks;
+    exists = index < part.tiles * experts;
+    expert = exists && !part.is_shared ? index / part.tiles : 0;
+    tile = index - expert * part.tiles;
+  }
+};
+
 enum class Whose : uint8_t { experts, shared, either };
 
 // The first warp knows what was chosen.
 template <bool kOneRow, SlabKind kKind, Whose kWhose>
 __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpShares& shares,
-                                        const GateUpPart& part, const ChosenExperts& chosen,
-                                        std::byte* memory, GateUpBatch& batch, float* activations) {
+                                        const GateUpPart& part, const TilePlace& first_place,
+                                        const ChosenExperts& chosen, std::byte* memory,
+                                        GateUpBatch& batch, float* activations) {
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
   const bool is_shared = kWhose == Whose::either ? part.is_shared : kWhose == Whose::shared;
   const int width = is_shared ? step.shared_width : step.width;
@@ -104,10 +119,7 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
   };
 
   // How many are known after a barrier, but to the first warp.
-  const auto all_tiles = [&] {
-    const int tiles = (width + kTileOut - 1) / kTileOut;
-    return is_shared ? tiles : tiles * (kOneRow ? step.top_k : chosen.count);
-  };
+  const auto experts = [&] { return is_shared ? 1 : kOneRow ? step.top_k : chosen.count; };
   // One warp finds the tiles, while the others round, those excepted that choose. Of one row, what
   // the first warp runs through comes first: it is waited for longest.
   const auto round_inputs = [&](int choosing) {
@@ -120,10 +132,8 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
 #pragma unroll 1
   for (int done = 0;;) {
     if (warp == 0) {
-      const int tiles = (width + kTileOut - 1) / kTileOut;
-      const int index = part.block + (done + lane) * part.blocks;
-      const bool exists = index < all_tiles();
-      const int expert = exists ? index / tiles : 0, tile = index - expert * tiles;
+      const auto [exists, expert, tile] =
+          kOneRow && done == 0 ? first_place : TilePlace(part, done, experts());
       int id = -1, first_user = 0, users = exists ? step.rows : 0;
       if (exists && !is_shared) {
         const ChosenExperts::Expert found = chosen.experts[expert];
@@ -132,10 +142,14 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
         users = found.users;
       }
       int entries = users;  // up to and with this lane's
+      if constexpr (kOneRow) {
+        entries = lane + 1;
+      } else {
 #pragma unroll
-      for (int distance = 1; distance < kWarp; distance *= 2) {
-        const int more = __shfl_up_sync(~0u, entries, distance);
-        if (lane >= distance) entries += more;
+        for (int distance = 1; distance < kWarp; distance *= 2) {
+          const int more = __shfl_up_sync(~0u, entries, distance);
+          if (lane >= distance) entries += more;
+        }
       }
       const bool fits = exists && entries <= shares.entries;
       if (fits) {
@@ -208,7 +222,7 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
         results[int64_t(row) * width + output] = activated(sum, step.gelu) * up;
     }
     done += count;
-    if (part.block + done * part.blocks >= all_tiles()) return;
+    if (part.block + done * part.blocks >= part.tiles * experts()) return;
     __syncthreads();
   }
 }
@@ -222,6 +236,8 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   __shared__ ChosenExperts chosen;
   __shared__ GateUpBatch batch;
   const GateUpPart part(step, shares);
+  // Of one row, known before the choice is: all of its experts are different.
+  const TilePlace place(part, 0, part.is_shared ? 1 : step.top_k);
   part.prefetch(step);
   // All blocks wait before they let the next kernel begin: it reads the choice, too. If it is made
   // here, the first block that makes it leaves it there before.
@@ -236,13 +252,13 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
     if constexpr (!kOneRow) __syncthreads();
   }
   if constexpr (kExpertsKind == kSharedKind)
-    gate_up<kOneRow, kExpertsKind, Whose::either>(step, shares, part, chosen, memory, batch,
+    gate_up<kOneRow, kExpertsKind, Whose::either>(step, shares, part, place, chosen, memory, batch,
                                                   activations);
   else if (part.is_shared) [[unlikely]]  // most blocks have others
-    gate_up<kOneRow, kSharedKind, Whose::shared>(step, shares, part, chosen, memory, batch,
+    gate_up<kOneRow, kSharedKind, Whose::shared>(step, shares, part, place, chosen, memory, batch,
                                                  activations);
   else
-    gate_up<kOneRow, kExpertsKind, Whose::experts>(step, shares, part, chosen, memory, batch,
+    gate_up<kOneRow, kExpertsKind, Whose::experts>(step, shares, part, place, chosen, memory, batch,
                                                    activations);
 }
 

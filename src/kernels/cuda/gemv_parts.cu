@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernels/cuda/few_rows_plan.cuh"
+#include "kernels/cuda/finish_tiles.cuh"
 #include "kernels/cuda/last_block.cuh"
 #include "kernels/cuda/tile_sums.cuh"
 
@@ -23,13 +24,13 @@ __device__ __forceinline__ int64_t sums_of_part(const FewRows& work) {
 }
 
 // Adds up what the warps have of some tiles, of which `first` is the first, and leaves it.
-__device__ __forceinline__ void leave_sums(const FewRows& work, int slabs, int first,
-                                           int64_t first_row, int rows, const float* partials) {
+__device__ __forceinline__ void leave_sums(const FewRows& work, int first, int64_t first_row,
+                                           int rows, const float* partials) {
   const FinishPlace place(first, rows);
   __syncthreads();
   if (!place.exists(work)) return;
   place_of_sum(work, place.tile, first_row + place.row)[int64_t(blockIdx.z) * sums_of_part(work)] =
-      place.sum(work, partials, slabs);
+      place.sum(work, partials);
 }
 
 // The block that comes last: all tiles that it and its likes had.
@@ -68,34 +69,48 @@ __device__ __forceinline__ void copy_part(const std::byte* from, const FewRows& 
   if (thread < part.count * to.rows) reinterpret_cast<uint2*>(to.units)[thread] = unit;
 }
 
-template <int kRowTiles, int kSlots, bool kInt4>
+__device__ __forceinline__ void finish_part(const FewRows& work, int64_t first_row, int rows) {
+  uint32_t& counter = work.input.parts.counters[blockIdx.y * gridDim.x + blockIdx.x];
+  if (finishes_last(counter, gridDim.z)) add_parts(work, first_row, rows);
+}
+
+template <int kLength, int kMostRows>
 __global__ void __launch_bounds__(kThreads, 1)
-    few_rows_parts_kernel(const __grid_constant__ FewRows work) {
+    int4_part_kernel(const __grid_constant__ FewRows work) {
   let_next_begin();
   std::byte* const shared = launch_memory;
-  using Stream = SlabStream<kSlots, kInt4, BlockHas::part>;
+  const int rows = int(work.input.rows);
+  Int4Runs<kLength, BlockHas::part> runs(work, shared);
+  runs.fill();
+  const BlockSlabs<BlockHas::part> part(work);
+  const RoundedRows rounded{shared + work.inputs_at, shared + work.units_at, rows};
+  wait_for_inputs();
+  copy_part(work.input.rounded, work, part, rounded);
+  clear_units_behind(rounded, part.count);
+  __syncthreads();
+  walk_runs<kMostRows>(work, runs, rounded, reinterpret_cast<float*>(shared + work.partials_at),
+                       [&](int first, const float* set) { leave_sums(work, first, 0, rows, set); });
+  finish_part(work, 0, rows);
+}
+
+template <int kRowTiles, int kSlots>
+__global__ void __launch_bounds__(kThreads, 1)
+    few_rows_part_kernel(const __grid_constant__ FewRows work) {
+  let_next_begin();
+  std::byte* const shared = launch_memory;
+  using Stream = SlabStream<kSlots, BlockHas::part>;
   const int64_t first_row = int64_t(blockIdx.y) * work.rows_per_block;
   const int rows = int(min(int64_t(work.rows_per_block), work.input.rows - first_row));
-
   Stream stream(work, shared + int(threadIdx.x) / kWarp * Stream::kRingBytes);
   const BlockSlabs<BlockHas::part> part(work);
   const RoundedRows rounded{shared + work.inputs_at, shared + work.units_at, rows};
-  if constexpr (kInt4) {
-    wait_for_inputs();
-    copy_part(work.input.rounded, work, part, rounded);
-  } else {
-    const SlabItems items{work.input, first_row, rows, part.count, part.first};
-    round_plain<false>(items, rounded, [] {});
-  }
+  round_plain<false>(SlabItems{work.input, first_row, rows, part.count, part.first}, rounded,
+                     [] {});
   __syncthreads();
-
-  auto* partials = reinterpret_cast<float*>(shared + work.partials_at);
-  walk_tiles<TileSums<kInt4, kRowTiles>>(
-      work, stream, rounded, partials, [&](int first, const float* set) {
-        leave_sums(work, part.count, first, first_row, rows, set);
-      });
-  uint32_t& counter = work.input.parts.counters[blockIdx.y * gridDim.x + blockIdx.x];
-  if (finishes_last(counter, gridDim.z)) add_parts(work, first_row, rows);
+  walk_tiles<kRowTiles>(
+      work, stream, rounded, reinterpret_cast<float*>(shared + work.partials_at),
+      [&](int first, const float* set) { leave_sums(work, first, first_row, rows, set); });
+  finish_part(work, first_row, rows);
 }
 
 // What the warps have of an output, part by part: as finishing blocks of one part each would add it
@@ -104,11 +119,9 @@ __device__ __forceinline__ float sum_of_parts(const FewRows& work, const float* 
   float total = 0;
 #pragma unroll 1
   for (int begin = 0; begin < work.slabs_per_tile; begin += work.slabs_per_part) {
-    const int warps = min(kWarps, work.slabs_per_tile - begin);
     float sum = 0;
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w)
-      if (w < warps) sum += part[w * rows * kPartialStride];
+    for (int w = 0; w < kWarps; ++w) sum += part[w * rows * kPartialStride];
     total += sum;
     part += kWarps * rows * kPartialStride;
   }
@@ -117,17 +130,18 @@ __device__ __forceinline__ float sum_of_parts(const FewRows& work, const float* 
 
 // All parts of a block's tiles, of up to kIntegerRows rows; work.tiles_at_once are all tiles of a
 // team.
-template <int kSlots>
+template <int kLength>
 __global__ void __launch_bounds__(kThreads, 1)
-    few_rows_all_parts_kernel(const __grid_constant__ FewRows work) {
+    int4_all_parts_kernel(const __grid_constant__ FewRows work) {
   let_next_begin();
   std::byte* const shared = launch_memory;
-  using Stream = SlabStream<kSlots, true, BlockHas::parts>;
   const int rows = int(work.input.rows), lane = int(threadIdx.x) % kWarp;
-  Stream stream(work, shared + int(threadIdx.x) / kWarp * Stream::kRingBytes);
+  Int4Runs<kLength, BlockHas::parts> runs(work, shared);
+  runs.fill();
   const RoundedRows rounded{shared + work.inputs_at, shared + work.units_at, rows};
   wait_for_inputs();
   copy_rounded(work.input.rounded, rounded_bytes(rows, work.slabs_per_tile), rounded.inputs);
+  clear_units_behind(rounded, work.slabs_per_tile);
   __syncthreads();
 
   auto* partials = reinterpret_cast<float*>(shared + work.partials_at);
@@ -136,19 +150,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int tile_partials = parts * part_partials;
   float* own =
       partials + team() * tile_partials + warp_of_team() * rows * kPartialStride + lane / 4;
-  const TileOfInt4<1>::Lanes lanes(rows);
-  for (int tile = first_tile(); tile < work.slabs.units; tile += work.teams) {
-    float* place = own;
-#pragma unroll 1
-    for (int begin = 0; begin < work.slabs_per_tile; begin += work.slabs_per_part) {
-      const int end = min(begin + work.slabs_per_part, work.slabs_per_tile);
-      TileOfInt4<1> sums;
-      for (int slab = begin + warp_of_team(); slab < end; slab += kWarps)
-        sums.add(work.slabs.list[0].weight, stream.next(), rounded, slab, lanes);
-      sums.write(place, rows);
-      place += part_partials;
-    }
-    own += kTeams * tile_partials;
+  const IntegerLanes<1> lanes(rows);
+  while (!runs.ended()) {
+    runs.add_run(rounded, lanes).write(own, rows);
+    own += runs.begins_tile() ? part_partials + (kTeams - 1) * tile_partials : part_partials;
   }
   const FinishPlace place(int(blockIdx.x), rows);
   TileOutput output;  // asked for now, there after the barrier
@@ -163,32 +168,34 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 using PartsKernel = void (*)(FewRows);
 
-template <int kSlots>
+// Parts have between 17 and kPartSlabs slabs.
+constexpr int kPartLength = piece_length(kPartSlabs, 1);
+static_assert(kPartLength == kLongPiece);
+
 PartsKernel int4_kernel_for(int rows) {
-  return rows <= kIntegerRows       ? few_rows_parts_kernel<1, kSlots, true>
-         : rows <= 2 * kIntegerRows ? few_rows_parts_kernel<2, kSlots, true>
-         : rows <= 3 * kIntegerRows ? few_rows_parts_kernel<3, kSlots, true>
-                                    : few_rows_parts_kernel<4, kSlots, true>;
+  switch (int4_most_rows(rows)) {
+    case 1:
+    case kIntegerRows: return int4_part_kernel<kPartLength, kIntegerRows>;
+    case 8: return int4_part_kernel<kPartLength, 8>;
+    case 12: return int4_part_kernel<1, 12>;
+    default: return int4_part_kernel<1, 16>;
+  }
 }
 
 template <int kSlots>
 PartsKernel byte_kernel_for(int rows) {
-  return rows <= kMmaRows ? few_rows_parts_kernel<1, kSlots, false>
-                          : few_rows_parts_kernel<2, kSlots, false>;
+  return rows <= kMmaRows ? few_rows_part_kernel<1, kSlots> : few_rows_part_kernel<2, kSlots>;
 }
 
-PartsKernel kernel_for(bool int4, const Plan& plan) {
-  if (int4)
-    return plan.slots == kInt4Rings[0]   ? int4_kernel_for<kInt4Rings[0]>(plan.rows)
-           : plan.slots == kInt4Rings[1] ? int4_kernel_for<kInt4Rings[1]>(plan.rows)
-                                         : int4_kernel_for<kInt4Rings[2]>(plan.rows);
-  return plan.slots == kByteRings[0] ? byte_kernel_for<kByteRings[0]>(plan.rows)
+PartsKernel kernel_for(bool int4, const FewRows& work, const Plan& plan) {
+  if (int4) return int4_kernel_for(plan.rows);
+  return work.slots == kByteRings[0] ? byte_kernel_for<kByteRings[0]>(plan.rows)
                                      : byte_kernel_for<kByteRings[1]>(plan.rows);
 }
 
-// Whether blocks can have all parts of their tiles; then it sets the plan in `work`.
+// Whether blocks can have all parts of their tiles, beside the longest ring; then it sets the plan
+// in `work`.
 std::optional<Plan> plan_all_parts(const Launcher& launcher, FewRows& work) {
-  constexpr int kSlots = kInt4Rings[0];
   const int blocks = std::min(work.slabs.units, launcher.multiprocessors);
   const auto rows = int(work.input.rows);
   work.rows_per_block = rows;
@@ -196,14 +203,14 @@ std::optional<Plan> plan_all_parts(const Launcher& launcher, FewRows& work) {
   work.tiles_at_once = (work.slabs.units + work.teams - 1) / work.teams;
   if (rows > kIntegerRows || work.tiles_at_once * rows > kMostPlaces) return {};
   const int parts = linear_parts(work.input.in);
-  if (work.slabs_per_tile - (parts - 1) * work.slabs_per_part < kWarps) return {};  // one each
   const int partials = kTeams * work.tiles_at_once * parts * kWarps * rows * kPartialStride;
-  work.inputs_at = kTeams * kWarps * kSlots * kInt4Slot;
+  work.slots = work.early_slots = kInt4Rings[kPartLength - 1][0];
+  work.inputs_at = kTeams * kWarps * work.slots * int4_slot_bytes(kPartLength);
   work.units_at = work.inputs_at + work.slabs_per_tile * slab_input_bytes(rows);
-  work.partials_at = work.units_at + work.slabs_per_tile * rows * int(sizeof(IntegerSlab));
+  work.partials_at = end_of_integers(work, work.slabs_per_tile, rows);
   const int bytes = work.partials_at + partials * int(sizeof(float));
   if (bytes > launcher.shared_bytes - kDeclaredBytes) return {};
-  return Plan{.rows = rows, .slots = kSlots, .bytes = bytes, .blocks = blocks};
+  return Plan{.rows = rows, .bytes = bytes, .blocks = blocks};
 }
 
 }  // namespace
@@ -215,17 +222,15 @@ void linear_wide_rows(const Launcher& launcher, const LinearInput& input, const 
   if (int4) {
     check(input.rounded != nullptr, "linear: wide rows come rounded");
     if (const std::optional<Plan> plan = plan_all_parts(launcher, work)) {
-      const PartsKernel kernel = few_rows_all_parts_kernel<kInt4Rings[0]>;
-      work.early_slots = plan->slots - 1;
+      const PartsKernel kernel = int4_all_parts_kernel<kPartLength>;
       allow_shared(kernel, size_t(plan->bytes));
       return launch(launcher, unsigned(plan->blocks), kThreads, size_t(plan->bytes), kernel, work);
     }
   }
-  const std::span<const int> rings = int4 ? std::span<const int>(kInt4Rings) : kByteRings;
-  const Plan plan = plan_few_rows(launcher, work, int4, rings);
+  const Plan plan = plan_few_rows(launcher, work, int4);
   check(!int4 || plan.rows == input.rows, "linear: rounded rows are taken all at once");
-  work.early_slots = plan.slots - 1;
-  const PartsKernel kernel = kernel_for(int4, plan);
+  work.early_slots = int4 ? work.slots : work.slots - 1;
+  const PartsKernel kernel = kernel_for(int4, work, plan);
   allow_shared(kernel, size_t(plan.bytes));
   const auto passes = unsigned((input.rows + plan.rows - 1) / plan.rows);
   launch(launcher, dim3(unsigned(plan.blocks), passes, unsigned(linear_parts(input.in))), kThreads,

@@ -17,11 +17,20 @@ inline constexpr int kIntegerRows = 4;  // rows of a step that one instruction t
 // What is known of a slab of a row: activation = unit * integer, and the sums of the integers that
 // meet a group of weights.
 template <int kGroups>
-struct IntegerSlabOf {
+struct alignas(kGroups == 1 ? 8 : 4) IntegerSlabOf {
   float unit;
   int32_t sums[kGroups];
 };
 using IntegerSlab = IntegerSlabOf<1>;
+
+// At once, where that is possible.
+__device__ __forceinline__ IntegerSlab load_integers(const IntegerSlab* from) {
+  const int2 both = *reinterpret_cast<const int2*>(from);
+  return {__int_as_float(both.x), {both.y}};
+}
+__device__ __forceinline__ IntegerSlabOf<2> load_integers(const IntegerSlabOf<2>* from) {
+  return *from;
+}
 
 // Bytes of a slab of R rows: [2 halves][2 R columns][4 quarters] of 16 bytes. Column 2 r is the
 // high bytes of row r, 2 r + 1 the low ones; the 16 bytes are inputs 4 j .. 4 j + 3 of four steps,
@@ -83,63 +92,73 @@ struct IntegerLanes {
   }
 };
 
-// Those of a lane's outputs, l / 4 and l / 4 + 8; the second for sums of 16 times the codes.
-__device__ __forceinline__ float2 int4_scales(float2 scales) {
-  return make_float2(scales.x, scales.y * (1.0f / 16));
-}
-
-// A slab's share in outputs l / 4 and l / 4 + 8 of one row, whose columns are the lane's of the
-// sums. x: the lane's inputs of both halves.
+// A lane's part of a slab.
 template <int kGroups>
-__device__ __forceinline__ float2 int4_slab_values(const uint32_t (&words)[Int4Slab::kWords],
-                                                   const uint4 (&x)[2],
-                                                   const float2 (&scales)[kGroups],
-                                                   const IntegerSlabOf<kGroups>& row) {
-  constexpr uint32_t kLow = 0x0f0f0f0f, kHigh = 0xf0f0f0f0;  // 16 times the code, output + 8
-  int sums[2][4] = {};  // of halves: an instruction waits for the one whose sums it adds to
+struct Int4Words {
+  static constexpr int kBytes = slab_bytes(WeightFormat::int4_group);  // of the slab
+  static constexpr int kScaleBytes = kGroups * kTileOut * int(sizeof(uint16_t));
+  uint4 halves[2];
+  uint32_t scales[kGroups];
+
+  // values, scales: of the slab, the lane's.
+  __device__ __forceinline__ void load(const std::byte* from_values, const std::byte* from_scales) {
+    halves[0] = load_stream(from_values);
+    halves[1] = load_stream(from_values + kWarp * sizeof(uint4));
 #pragma unroll
-  for (int step = 0; step < 4; step += 2)
+    for (int group = 0; group < kGroups; ++group)
+      scales[group] =
+          __ldg(reinterpret_cast<const uint32_t*>(from_scales + group * (kScaleBytes / kGroups)));
+  }
+  __device__ __forceinline__ void load_shared(const std::byte* from_values,
+                                              const std::byte* from_scales) {
+    halves[0] = *reinterpret_cast<const uint4*>(from_values);
+    halves[1] = *reinterpret_cast<const uint4*>(from_values + kWarp * sizeof(uint4));
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const uint32_t* w = words + half * 4 + step;
-      mma_bytes(sums[half], w[0] & kLow, w[0] & kHigh, w[1] & kLow, w[1] & kHigh,
-                step == 0 ? x[half].x : x[half].z, step == 0 ? x[half].y : x[half].w);
-    }
-  const auto of_group = [&](int group, int i) {
-    return kGroups == 1 ? sums[0][i] + sums[1][i] : sums[group][i];
-  };
-  float2 values;
+    for (int group = 0; group < kGroups; ++group)
+      scales[group] =
+          *reinterpret_cast<const uint32_t*>(from_scales + group * (kScaleBytes / kGroups));
+  }
+  __device__ static int lane_values() { return int(threadIdx.x) % kWarp * int(sizeof(uint4)); }
+  __device__ static int lane_scales() {
+    return int(threadIdx.x) % kWarp / 4 * int(sizeof(uint32_t));
+  }
+};
+
+// Adds a slab's share to outputs l / 4 and l / 4 + 8 of one row, whose columns are the lane's of
+// the sums. x: the lane's inputs of both halves. kChains: an instruction waits for the one whose
+// sums it adds to, which costs more than an addition where there is nothing else to do.
+//
+// The lower eight outputs of the instruction take the codes of a word's low nibbles. The upper ones
+// take whole bytes, 16 times their code and the lower output's: a mask less, and a subtraction for
+// the slab. Not with two groups, whose kernels have no registers for words as they are.
+template <int kGroups, int kChains = 2>
+__device__ __forceinline__ void add_int4_slab(float2& total, const Int4Words<kGroups>& slab,
+                                              const uint4 (&x)[2],
+                                              const IntegerSlabOf<kGroups>& row) {
+  constexpr uint32_t kLow = 0x0f0f0f0f;
+  constexpr bool kWholeBytes = kGroups == 1;
+  static_assert(kGroups <= kChains && kChains <= 2);
+  int sums[kChains][4] = {};
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const uint4 w = slab.halves[half];
+    int(&chain)[4] = sums[half % kChains];
+    const auto upper = [](uint32_t word) { return kWholeBytes ? word : word & ~kLow; };
+    mma_bytes(chain, w.x & kLow, upper(w.x), w.y & kLow, upper(w.y), x[half].x, x[half].y);
+    mma_bytes(chain, w.z & kLow, upper(w.z), w.w & kLow, upper(w.w), x[half].z, x[half].w);
+  }
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
-    const int low = of_group(group, 0) * 256 + of_group(group, 1) - 8 * row.sums[group];
-    const int high = of_group(group, 2) * 256 + of_group(group, 3) - 128 * row.sums[group];
-    const float2 units =
-        make_float2(__fmul_rn(scales[group].x, row.unit), __fmul_rn(scales[group].y, row.unit));
-    const float2 part = make_float2(__fmul_rn(__int2float_rn(low), units.x),
-                                    __fmul_rn(__int2float_rn(high), units.y));
-    values =
-        group == 0 ? part : make_float2(__fadd_rn(values.x, part.x), __fadd_rn(values.y, part.y));
-  }
-  return values;
-}
-
-// totals[t]: outputs l / 4 and l / 4 + 8 of row 4 t + l % 4, to which those of one slab are added.
-template <int kTiles>
-__device__ __forceinline__ void add_int4_slab(float2 (&totals)[kTiles], const std::byte* slab,
-                                              const std::byte* inputs, const IntegerSlab* rows,
-                                              const IntegerLanes<kTiles>& lanes) {
-  uint32_t words[Int4Slab::kWords];
-  load_lane_words(slab, 0, words);
-  const float2 scales[] = {int4_scales(lane_scales(slab + slab_bytes(WeightFormat::int4_group)))};
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t) {
-    uint4 x[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-      x[half] = *reinterpret_cast<const uint4*>(inputs + lanes.inputs[t] + half * lanes.half_bytes);
-    const float2 values = int4_slab_values(words, x, scales, rows[lanes.sum_rows[t]]);
-    totals[t].x += values.x;
-    totals[t].y += values.y;
+    const auto sum = [&](int i) {
+      return kGroups < kChains ? sums[0][i] + sums[1][i] : sums[group][i];
+    };
+    const int low = sum(0) * 256 + sum(1), high = sum(2) * 256 + sum(3);
+    const int of_low = low - 8 * row.sums[group];
+    const int of_high = high - (kWholeBytes ? low : 0) - 128 * row.sums[group];  // 16 times
+    const float2 scales = lane_scales(slab.scales[group]);
+    const float sixteenth = row.unit * (1.0f / 16);
+    total.x = __fmaf_rn(__int2float_rn(of_low), __fmul_rn(scales.x, row.unit), total.x);
+    total.y = __fmaf_rn(__int2float_rn(of_high), __fmul_rn(scales.y, sixteenth), total.y);
   }
 }
 

@@ -1,9 +1,9 @@
 // What the kernels of linear layers share: one input and several weights.
 //
-// Steps of few rows stream weights past activations that stay in shared memory (gemv.cu, wide ones
-// gemv_parts.cu); the sums
-// of a row are taken in an order that depends on the weight's shape alone. Longer steps are
-// prefill: tiles of outputs x rows (gemm.cu, linear_floats.cu).
+// Steps of few rows stream weights past activations that stay in shared memory (int4 in groups of
+// 128 gemv_int4.cu, other slabs gemv.cu, wide ones gemv_parts.cu); the sums of a row are taken in
+// an order that depends on the weight's shape alone. Longer steps are prefill: tiles of outputs x
+// rows (gemm.cu, linear_floats.cu).
 #pragma once
 
 #include "kernels/cuda/device/launch.h"
@@ -18,9 +18,8 @@ inline constexpr int kFloatOutputs = 2;      // of a weight of floats that a blo
 
 // Of steps of few rows: the inputs of a weight in slabs, if there are more than kMostSlabsInOne of
 // them, are cut into parts of at most kPartSlabs. Blocks can then have one part each, all rows of
-// which lie in a multiprocessor's shared memory beside a long ring of weights: up to ten rows
-// beside the longest in 227 KB, all 16 beside one of five slots, and five rows in 99 KB. How many
-// parts there are depends on the weight's shape alone, as the order of sums does.
+// which lie in a multiprocessor's shared memory beside a ring of weights. How many parts there are
+// depends on the weight's shape alone, as the order of sums does.
 inline constexpr int kMostSlabsInOne = 64, kPartSlabs = 24;
 static_assert(kMostSlabsInOne >= kMostNormedSlabs);  // parts are not normed
 inline int linear_parts(int64_t in) {

@@ -3,16 +3,16 @@
 // like any other memory.
 #pragma once
 
+#include "kernels/cuda/few_rows.cuh"
 #include "kernels/cuda/int4_products.cuh"
 #include "kernels/cuda/normed_row.cuh"
-#include "kernels/cuda/slab_stream.cuh"
 
 namespace slip::gemv {
 
 static_assert(kNormSlab == kSlabIn);
 
 inline constexpr int kRoundWarps = kTeams * kWarps;
-inline constexpr int kRoundAtOnce = 4;  // slabs that a warp rounds side by side
+inline constexpr int kRoundAtOnce = 2;  // slabs that a warp rounds side by side
 
 // Slab after slab, each with all rows: in shared memory, or in global memory on the way there.
 struct RoundedRows {
@@ -48,12 +48,12 @@ __device__ __forceinline__ RoundedRows rounded_rows(std::byte* memory, int rows,
   return {memory, memory + slabs * slab_input_bytes(rows), rows};
 }
 
-// Rows that come rounded, or what a block has of them.
+// Rows that come rounded, or what a block has of them: a multiple of eight bytes.
 __device__ __forceinline__ void copy_rounded(const std::byte* from, int bytes, std::byte* to) {
-  constexpr int kAtOnce = 4;
+  constexpr int kAtOnce = 3;
   const auto* pieces = reinterpret_cast<const uint4*>(from);
   auto* place = reinterpret_cast<uint4*>(to);
-  const int count = (bytes + int(sizeof(uint4)) - 1) / int(sizeof(uint4));
+  const int count = bytes / int(sizeof(uint4));
 #pragma unroll 1
   for (int begin = int(threadIdx.x); begin < count; begin += kAtOnce * kThreads) {
     uint4 loaded[kAtOnce];
@@ -64,6 +64,9 @@ __device__ __forceinline__ void copy_rounded(const std::byte* from, int bytes, s
     for (int i = 0; i < kAtOnce; ++i)
       if (begin + i * kThreads < count) place[begin + i * kThreads] = loaded[i];
   }
+  if (bytes % int(sizeof(uint4)) != 0 && threadIdx.x == 0)
+    *reinterpret_cast<uint2*>(place + count) =
+        __ldcg(reinterpret_cast<const uint2*>(pieces + count));
 }
 
 // The slabs of all rows of a block, of which its warps take some at a time.

@@ -154,26 +154,12 @@ struct Users {
 template <class RowOf>
 Users(int, RowOf) -> Users<RowOf>;
 
-// A lane's part of a slab of int4.
-template <int kGroups>
-struct Int4Words {
-  static constexpr int kBytes = slab_bytes(WeightFormat::int4_group);  // of the slab
-  uint4 halves[2];
-  uint32_t scales[kGroups];
-};
-
 template <int kGroups>
 __device__ __forceinline__ void load_slab(const WeightTile& tile, int slab,
                                           Int4Words<kGroups>& words) {
-  const int lane = int(threadIdx.x) % kWarp;
-  const std::byte* values = tile.values + slab * kUnitBytes + lane * 16;
-  const std::byte* scales = tile.scales + slab * kGroups * kGroupScaleBytes + lane / 4 * 4;
-  words.halves[0] = load_stream(values);
-  words.halves[1] = load_stream(values + kPieceBytes);
-#pragma unroll
-  for (int group = 0; group < kGroups; ++group)
-    words.scales[group] =
-        __ldg(reinterpret_cast<const uint32_t*>(scales + group * kGroupScaleBytes));
+  using Words = Int4Words<kGroups>;
+  words.load(tile.values + slab * Words::kBytes + Words::lane_values(),
+             tile.scales + slab * Words::kScaleBytes + Words::lane_scales());
 }
 
 // Slab `slab` of kTiles weights that meet the same rows. The value of output o of tile t for user i
@@ -192,17 +178,13 @@ __device__ __forceinline__ void put_int4_values(const Int4Words<kGroups> (&tiles
     const uint4 x[2] = {*reinterpret_cast<const uint4*>(from),
                         *reinterpret_cast<const uint4*>(from + integer_offset(1, 0, 0, 1))};
     const int user = min(first + lane % 4, users.count() - 1);
-    const IntegerSlabOf<kGroups> unit = inputs.integer_units[inputs.place(users.row(user), slab)];
+    const IntegerSlabOf<kGroups> unit =
+        load_integers(inputs.integer_units + inputs.place(users.row(user), slab));
     float2 values[kTiles];
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
-      const uint4 low = tiles[t].halves[0], high = tiles[t].halves[1];
-      const uint32_t words[] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-      float2 scales[kGroups];
-#pragma unroll
-      for (int group = 0; group < kGroups; ++group)
-        scales[group] = int4_scales(lane_scales(tiles[t].scales[group]));
-      values[t] = int4_slab_values(words, x, scales, unit);
+      values[t] = make_float2(0, 0);
+      add_int4_slab(values[t], tiles[t], x, unit);
     }
     if (first + lane % 4 >= users.count()) continue;
 #pragma unroll

@@ -1,10 +1,7 @@
-// Linear layers of few rows: the sums of tiles, as the warps of a block take them from slabs of
-// weights and rounded inputs.
+// Linear layers of few rows: the sums of tiles, as the warps of a block take them from slabs of any
+// format but int4 in groups of 128 (int4_runs.cuh) and rounded inputs.
 #pragma once
 
-#include <type_traits>
-
-#include "kernels/cuda/int4_products.cuh"
 #include "kernels/cuda/rounded_rows.cuh"
 #include "kernels/cuda/slab_stream.cuh"
 
@@ -106,11 +103,10 @@ __device__ __forceinline__ void add_slab_of(const DeviceWeight& weight, Sums (&t
 // Sums of one tile, 8 * kRowTiles rows of it, from slabs of any format but int4 in groups of 128.
 template <int kRowTiles>
 struct TileOfAny {
-  using Lanes = LaneRows<kRowTiles>;
   Sums totals[kRowTiles];
 
   __device__ void add(const DeviceWeight& weight, const std::byte* slab, const RoundedRows& from,
-                      int index, const Lanes& lanes) {
+                      int index, const LaneRows<kRowTiles>& lanes) {
     add_slab_of(weight, totals, slab, from, index, lanes);
   }
   // To row r of `partials`, from the lane's output on.
@@ -126,41 +122,15 @@ struct TileOfAny {
   }
 };
 
-// The same from int4 in groups of 128, as published files have it.
-template <int kRowTiles>
-struct TileOfInt4 {
-  using Lanes = IntegerLanes<kRowTiles>;
-  float2 totals[kRowTiles] = {};
-
-  __device__ void add(const DeviceWeight&, const std::byte* slab, const RoundedRows& from,
-                      int index, const Lanes& lanes) {
-    add_int4_slab(totals, slab, from.inputs + index * slab_input_bytes(from.rows),
-                  from.integers(index), lanes);
-  }
-  __device__ void write(float* partials, int rows) const {
-    const int lane = int(threadIdx.x) % kWarp;
-#pragma unroll
-    for (int t = 0; t < kRowTiles; ++t) {
-      const int row = t * kIntegerRows + lane % 4;
-      if (row >= rows) continue;
-      partials[row * kPartialStride] = totals[t].x;
-      partials[row * kPartialStride + 8] = totals[t].y;
-    }
-  }
-};
-
-template <bool kInt4, int kRowTiles>
-using TileSums = std::conditional_t<kInt4, TileOfInt4<kRowTiles>, TileOfAny<kRowTiles>>;
-
 // The tiles of a block, some at a time: every warp leaves its sums in `partials`, then all call
 // finish(first tile, partials), which begins with a barrier. Two sets of partial sums take turns:
 // the next may be finished by some warps while others still read the last.
-template <class Tile, class Stream, class Finish>
+template <int kRowTiles, class Stream, class Finish>
 __device__ __forceinline__ void walk_tiles(const FewRows& work, Stream& stream,
                                            const RoundedRows& rounded, float* partials,
                                            const Finish& finish) {
   const int lane = int(threadIdx.x) % kWarp;
-  const typename Tile::Lanes lanes(rounded.rows);
+  const LaneRows<kRowTiles> lanes(rounded.rows);
   const int tile_partials = kWarps * work.rows_per_block * kPartialStride;
   int job = 0, turn = 0;
   for (int first = int(blockIdx.x); first < work.slabs.units;
@@ -172,7 +142,7 @@ __device__ __forceinline__ void walk_tiles(const FewRows& work, Stream& stream,
     for (int i = 0; i < work.tiles_at_once && tile < work.slabs.units; ++i) {
 #pragma unroll 1
       while (tile >= work.slabs.list[job].end) ++job;
-      Tile sums;
+      TileOfAny<kRowTiles> sums;
       for (int slab = warp_of_team(); slab < stream.slabs(); slab += kWarps)
         sums.add(work.slabs.list[job].weight, stream.next(), rounded, slab, lanes);
       sums.write(own, rounded.rows);
@@ -181,67 +151,6 @@ __device__ __forceinline__ void walk_tiles(const FewRows& work, Stream& stream,
     }
     finish(first, set);
   }
-}
-
-// Where a thread finds what it finishes: an output of a row of a tile of those of walk_tiles().
-struct FinishPlace {
-  int slot, row, tile;  // the slot's tile may be past the last
-
-  __device__ FinishPlace(int first, int rows) {
-    const int place = int(threadIdx.x) / kTileOut;  // of tiles x rows
-    slot = place / rows;
-    row = place % rows;
-    tile = first + slot * int(gridDim.x);  // of all teams
-  }
-  __device__ bool exists(const FewRows& work) const {
-    return slot < kTeams * work.tiles_at_once && tile < work.slabs.units;
-  }
-  // What the warps that have some of a tile's `slabs` have of the output, in their order.
-  __device__ float sum(const FewRows& work, const float* partials, int slabs) const {
-    const int warps = min(kWarps, slabs);
-    const float* part = partials + (slot * kWarps * work.rows_per_block + row) * kPartialStride +
-                        int(threadIdx.x) % kTileOut;
-    float total = 0;
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w)
-      if (w < warps) total += part[w * work.rows_per_block * kPartialStride];
-    return total;
-  }
-};
-
-// The output of a tile that a thread has, of all weights of a launch.
-struct TileOutput {
-  float before = 0, scale = 1;  // what the sum is added to, and what it is multiplied by before
-  float* out = nullptr;         // null: there is none
-
-  __device__ __forceinline__ void find(const FewRows& work, int tile, int64_t row) {
-    int job = 0;
-#pragma unroll 1
-    while (tile >= work.slabs.list[job].end) ++job;
-    const LinearJob& current = work.slabs.list[job];
-    const int job_begin = job == 0 ? 0 : work.slabs.list[job - 1].end;
-    const int64_t output = int64_t(tile - job_begin) * kTileOut + int(threadIdx.x) % kTileOut;
-    if (output < current.weight.out) {
-      out = current.out + row * current.weight.out + output;
-      if (work.add) before = *out;
-      if (current.weight.format == WeightFormat::int8_row)
-        scale = static_cast<const float*>(current.weight.scales)[output];
-    }
-  }
-  __device__ void write(const FewRows& work, float sum) const {
-    sum = __fmul_rn(sum, scale);
-    *out = work.add ? __fadd_rn(before, sum) : sum;  // never fused: kernels must agree
-  }
-};
-
-// Adds up what the warps have of some tiles, of which `first` is the first, and writes it.
-__device__ __forceinline__ void finish_tiles(const FewRows& work, int first, int64_t first_row,
-                                             int rows, const float* partials) {
-  const FinishPlace place(first, rows);
-  TileOutput output;  // asked for now, there after the barrier
-  if (place.exists(work)) output.find(work, place.tile, first_row + place.row);
-  __syncthreads();
-  if (output.out) output.write(work, place.sum(work, partials, work.slabs_per_tile));
 }
 
 }  // namespace slip::gemv

@@ -62,4 +62,14 @@ void allow_shared(Kernel* kernel, size_t bytes) {
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
 }
 
+// What is on its way to registers takes room in the first-level cache, which is what shared memory
+// leaves of a multiprocessor's memory. Left to itself, a kernel of little shared memory runs with
+// the share of the one before it.
+template <class Kernel>
+void prefer_cache(Kernel* kernel) {
+  cuda_check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                  cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  cudaSharedmemCarveoutMaxL1));
+}
+
 }  // namespace slip
