@@ -129,14 +129,13 @@ struct Int4Words {
 // sums it adds to, which costs more than an addition where there is nothing else to do.
 //
 // The lower eight outputs of the instruction take the codes of a word's low nibbles. The upper ones
-// take whole bytes, 16 times their code and the lower output's: a mask less, and a subtraction for
-// the slab. Not with two groups, whose kernels have no registers for words as they are.
-template <int kGroups, int kChains = 2>
+// take 16 times the codes of its high nibbles, or whole bytes, from whose sums the lower outputs'
+// come off: a mask less, where there are registers for words as they are.
+template <int kGroups, int kChains = 2, bool kWholeBytes = true>
 __device__ __forceinline__ void add_int4_slab(float2& total, const Int4Words<kGroups>& slab,
                                               const uint4 (&x)[2],
                                               const IntegerSlabOf<kGroups>& row) {
   constexpr uint32_t kLow = 0x0f0f0f0f;
-  constexpr bool kWholeBytes = kGroups == 1;
   static_assert(kGroups <= kChains && kChains <= 2);
   int sums[kChains][4] = {};
 #pragma unroll
@@ -156,9 +155,10 @@ __device__ __forceinline__ void add_int4_slab(float2& total, const Int4Words<kGr
     const int of_low = low - 8 * row.sums[group];
     const int of_high = high - (kWholeBytes ? low : 0) - 128 * row.sums[group];  // 16 times
     const float2 scales = lane_scales(slab.scales[group]);
-    const float sixteenth = row.unit * (1.0f / 16);
-    total.x = __fmaf_rn(__int2float_rn(of_low), __fmul_rn(scales.x, row.unit), total.x);
-    total.y = __fmaf_rn(__int2float_rn(of_high), __fmul_rn(scales.y, sixteenth), total.y);
+    const float2 units =
+        make_float2(__fmul_rn(scales.x, row.unit), __fmul_rn(scales.y * (1.0f / 16), row.unit));
+    total.x = __fmaf_rn(__int2float_rn(of_low), units.x, total.x);
+    total.y = __fmaf_rn(__int2float_rn(of_high), units.y, total.y);
   }
 }
 

@@ -169,6 +169,7 @@ __device__ __forceinline__ void put_int4_values(const Int4Words<kGroups> (&tiles
                                                 const Inputs& inputs, int slab,
                                                 const UserRows& users, const ValuesOf& values_of) {
   const int lane = int(threadIdx.x) % kWarp;
+  constexpr bool kWholeBytes = kGroups == 1 && std::is_same_v<UserRows, OneUser>;  // registers
 #pragma unroll 1
   for (int first = 0; first < users.count(); first += kIntegerRows) {
     const int column_user = min(first + lane / 8, users.count() - 1);
@@ -184,7 +185,7 @@ __device__ __forceinline__ void put_int4_values(const Int4Words<kGroups> (&tiles
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
       values[t] = make_float2(0, 0);
-      add_int4_slab(values[t], tiles[t], x, unit);
+      add_int4_slab<kGroups, 2, kWholeBytes>(values[t], tiles[t], x, unit);
     }
     if (first + lane % 4 >= users.count()) continue;
 #pragma unroll
