@@ -2,7 +2,7 @@
 // cores. A slab has one group, or one in each half.
 //
 // Steps of few rows are bound by the instructions that unpack weights: the codes of a word become
-// operands of mma.m16n8k32 by two masks, where f16 takes nine instructions. A slab of a row's
+// operands of mma.m16n8k32 by one mask or two, where f16 takes nine instructions. A slab of a row's
 // activations becomes integers of up to 14 bits in units of a power of two, and each integer two
 // signed bytes, 256 high + low. They are two columns of the instruction, which has eight: four rows
 // cost what one does. Sums are exact.

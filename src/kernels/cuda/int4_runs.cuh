@@ -1,7 +1,7 @@
-// Linear layers of few rows with weights of int4 in groups of 128, which are bound by instructions
-// as soon as by bytes. What a warp has of a tile lies in one piece of memory, its run. It comes in
-// pieces of some slabs, whose addresses are computed once, through a ring in shared memory; a place
-// in the ring is asked to be filled again when its piece has been multiplied.
+// Linear layers of few rows with weights of int4 in groups of 128. What a warp has of a tile, its
+// run, are slabs that lie one behind the other. They come in pieces of some slabs, whose addresses
+// are computed once, through a ring in shared memory; a place in the ring is asked for again when
+// its piece is in registers.
 #pragma once
 
 #include "kernels/cuda/rounded_rows.cuh"
@@ -11,8 +11,8 @@ namespace slip::gemv {
 // Of a tile whose slabs the warps of a team share.
 constexpr int longest_run(int slabs) { return (slabs + kWarps - 1) / kWarps; }
 
-// Slabs of a piece. Up to four rows, which cost what one does, runs of two and of four come in
-// twos. Of many rows there are too many sums for more than one.
+// Slabs of a piece. The products of several hide each other's latency: threes, and of up to four
+// rows twos where a run would end in zeros. Of many rows there are registers for one.
 inline constexpr int kShortPiece = 2, kLongPiece = 3, kLongPieceRows = 8;
 constexpr int piece_length(int slabs, int rows) {
   const int run = longest_run(slabs);
