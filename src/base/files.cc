@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <semaphore>
 #include <vector>
 
 #include "base/file_descriptor.h"
@@ -116,6 +117,19 @@ constexpr size_t kDiskBlock = 4096;
 // Less than this the kernel, which reads ahead, gets as fast.
 constexpr size_t kLargeRead = size_t{512} << 10;
 
+// Direct reads that a disk is asked for at the same time, by all threads together: enough to keep it
+// busy, and so few that what it sees is still nearly the order of the file.
+constexpr int kReadsAtOnce = 6;
+std::counting_semaphore<kReadsAtOnce> free_reads(kReadsAtOnce);
+
+class TurnToRead {
+ public:
+  TurnToRead() { free_reads.acquire(); }
+  ~TurnToRead() { free_reads.release(); }
+  TurnToRead(const TurnToRead&) = delete;
+  TurnToRead& operator=(const TurnToRead&) = delete;
+};
+
 // Whether the page cache has all of a range of a mapped file that begins a page, as far as the
 // kernel tells: it says yes to those who may not know.
 bool is_cached(std::byte* page, size_t length) {
@@ -192,6 +206,7 @@ std::span<const std::byte> MappedFile::fetch(std::span<const std::byte> part,
 
 // Whether `needed` bytes, of `length` that were asked for, came.
 bool MappedFile::read_directly(size_t begin, size_t needed, size_t length, std::byte* to) const {
+  const TurnToRead turn;
   for (size_t done = 0; done < needed;) {
     const ssize_t got = ::pread(direct_file_, to + done, length - done, off_t(begin + done));
     if (got < 0 && errno == EINTR) continue;

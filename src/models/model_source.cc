@@ -19,6 +19,20 @@ std::string text_model_type(const JsonObject& config) {
   return std::string(inner.empty() ? text_or_empty(config.if_contains("model_type")) : inner);
 }
 
+struct NamedShape {
+  std::string name;
+  Release release;
+};
+
+// "qwen3.5-35b-a3b-fp8"
+NamedShape read_shape(const std::string& shape) {
+  constexpr std::pair<std::string_view, Release> kSuffixes[] = {{"-fp8", Release::fp8},
+                                                                {"-bf16", Release::bf16}};
+  for (const auto& [suffix, release] : kSuffixes)
+    if (shape.ends_with(suffix)) return {shape.substr(0, shape.size() - suffix.size()), release};
+  return {shape, Release::int4};
+}
+
 }  // namespace
 
 std::vector<std::string> ModelSource::notes() const {
@@ -60,11 +74,13 @@ Result<ModelSource> ModelSource::open(const std::filesystem::path& folder,
 }
 
 Result<ModelSource> ModelSource::synthetic(const std::string& shape) {
-  if (const auto config = qwen3_5::shape_by_name(shape))
-    return ModelSource(qwen3_5::synthetic_source(*config));
-  if (const auto config = gemma4::shape_by_name(shape))
-    return ModelSource(gemma4_assistant::synthetic_source(shape, *config));
-  return error("no shape is called \"", shape, "\"; there are ", join(shape_names(), ", "));
+  const auto [name, release] = read_shape(shape);
+  if (const auto config = qwen3_5::shape_by_name(name))
+    return ModelSource(qwen3_5::synthetic_source(*config, release));
+  if (const auto config = gemma4::shape_by_name(name))
+    return ModelSource(gemma4_assistant::synthetic_source(name, *config, release));
+  return error("no shape is called \"", shape, "\"; there are ", join(shape_names(), ", "), "; ",
+               kShapeFormats);
 }
 
 std::vector<std::string> ModelSource::shape_names() {
@@ -73,7 +89,8 @@ std::vector<std::string> ModelSource::shape_names() {
   return names;
 }
 
-bool ModelSource::is_shape(const std::string& name) {
+bool ModelSource::is_shape(const std::string& shape) {
+  const std::string name = read_shape(shape).name;
   return qwen3_5::shape_by_name(name) || gemma4::shape_by_name(name);
 }
 

@@ -109,6 +109,15 @@ Status SyntheticSource::read_vector(const std::string& name, const Shape&,
   return {};
 }
 
+WeightFormat format_of(Release release) {
+  switch (release) {
+    case Release::int4: return WeightFormat::int4_group;
+    case Release::fp8: return WeightFormat::fp8_block;
+    case Release::bf16: return WeightFormat::bf16;
+  }
+  unreachable("Release");
+}
+
 WeightFormat autoround_format(const std::string& module) {
   const auto has = [&](const char* part) { return module.find(part) != std::string::npos; };
   if (has("mtp.") || has("shared_expert") || has("in_proj_a") || has("in_proj_b") ||

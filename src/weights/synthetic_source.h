@@ -29,6 +29,11 @@ class SyntheticSource : public WeightSource {
   FormatRule rule_;
 };
 
+// The forms that a model is published in, or converted to.
+enum class Release : uint8_t { int4, fp8, bf16 };
+// What most of its weights are in.
+WeightFormat format_of(Release release);
+
 // INT4 (group 128) for attention, delta net and experts, the rest BF16, as AutoRound files are.
 WeightFormat autoround_format(const std::string& module);
 

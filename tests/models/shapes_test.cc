@@ -64,6 +64,35 @@ TEST(Shapes, PlannedBytesHoldEveryWeight) {
   EXPECT_LE(plan.weight_bytes, bytes + 64 * plan.weights.size());
 }
 
+TEST(Shapes, AreInTheFormatThatTheirNamesEndIn) {
+  const auto stored = [](const std::string& shape, WeightFormat format) {
+    double share = 0;
+    for (const PlacedWeight& weight : plan_of(shape, false).weights)
+      if (weight.info.format == format) share += double(weight.info.out * weight.info.in);
+    return share / 1e9 / billions(plan_of(shape, false));
+  };
+  for (const std::string shape : {"qwen3.5-35b-a3b", "gemma-4-26b-a4b"}) {
+    EXPECT_GT(stored(shape, WeightFormat::int4_group), 0.9) << shape;
+    EXPECT_GT(stored(shape + "-fp8", WeightFormat::fp8_block), 0.9) << shape;
+    EXPECT_GT(stored(shape + "-bf16", WeightFormat::bf16), 0.99) << shape;
+    EXPECT_TRUE(ModelSource::is_shape(shape + "-fp8"));
+    EXPECT_FALSE(ModelSource::is_shape(shape + "-fp9"));
+  }
+}
+
+// Routers, gates, what is small or looked up: they stay as they are.
+TEST(Shapes, Fp8FilesHaveSharedExpertsAndDraftersInFp8) {
+  for (const PlacedWeight& weight : plan_of("qwen3.5-35b-a3b-fp8", true).weights) {
+    const auto has = [&](const char* part) { return weight.name.find(part) != std::string::npos; };
+    if (has("norm") || weight.info.format == WeightFormat::f32) continue;
+    const bool small = has("in_proj_a") || has("in_proj_b") || has("lm_head") ||
+                       has("embed_tokens") || weight.name.ends_with("mlp.gate") ||
+                       has("shared_expert_gate") || has("mtp.fc");
+    EXPECT_EQ(weight.info.format, small ? WeightFormat::bf16 : WeightFormat::fp8_block)
+        << weight.name;
+  }
+}
+
 TEST(Shapes, AnUnknownNameListsTheKnownOnes) {
   const Result<ModelSource> source = ModelSource::synthetic("qwen3.5-7b");
   ASSERT_FALSE(source.ok());

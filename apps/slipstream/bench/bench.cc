@@ -44,7 +44,8 @@ class Bench : public Verb {
         "--project", &project_, "MACHINE",
         "Also project the speed of decoding on another machine: " + projected_machine_names());
     flags_.option("--save", &save_, "FILE", "Also write the JSON result to this file");
-    flags_.footer("Shapes: " + join(ModelSource::shape_names(), ", "));
+    flags_.footer("Shapes: " + join(ModelSource::shape_names(), ", ") + "; " +
+                  ModelSource::kShapeFormats);
   }
   Flags& flags() override { return flags_; }
 

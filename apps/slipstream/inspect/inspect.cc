@@ -18,8 +18,9 @@ class Inspect : public Verb {
     flags_.flag("--json", &json_, "Print a JSON object");
     flags_.footer(
         "Reads the headers of the files only, so it is quick for any size. A shape is a published "
-        "model's size without its files: inspect prints what its INT4 files and its context would "
-        "take. Shapes:\n  " +
+        "model's size without its files: inspect prints what its files and its context would take. "
+        "Shapes, " +
+        std::string(ModelSource::kShapeFormats) + ":\n  " +
         join(ModelSource::shape_names(), "\n  "));
   }
   Flags& flags() override { return flags_; }

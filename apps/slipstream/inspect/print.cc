@@ -78,7 +78,7 @@ std::string report_text(const InspectReport& report) {
   std::string out;
   print_row(out, "model", report.name);
   if (report.folder.empty()) {
-    print_row(out, "files", "none: a published shape, as INT4 files would hold it");
+    print_row(out, "files", "none: a published shape, as its files would hold it");
   } else {
     print_row(out, "folder", report.folder);
   }

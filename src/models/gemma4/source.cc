@@ -5,12 +5,14 @@
 namespace slip::gemma4 {
 namespace {
 
-// As converted files are: layers in INT4, embeddings in BF16.
-WeightFormat published_format(const std::string& module) {
-  const bool layer = module.find(".layers.") != std::string::npos;
-  const bool small = module.find(".router.") != std::string::npos ||
-                     module.find("per_layer_") != std::string::npos;
-  return layer && !small ? WeightFormat::int4_group : WeightFormat::bf16;
+// Published files are BF16. Converted ones have layers in another format, embeddings still in BF16.
+SyntheticSource::FormatRule formats_of(Release release) {
+  return [layers = format_of(release)](const std::string& module) {
+    const bool layer = module.find(".layers.") != std::string::npos;
+    const bool small = module.find(".router.") != std::string::npos ||
+                       module.find("per_layer_") != std::string::npos;
+    return layer && !small ? layers : WeightFormat::bf16;
+  };
 }
 
 }  // namespace
@@ -24,8 +26,8 @@ Result<std::unique_ptr<Source>> Source::open(const JsonObject& config,
       new Source(read, WeightOrigin(std::move(checkpoint)), std::move(prefixes)));
 }
 
-std::unique_ptr<Source> Source::synthetic(const Config& config) {
-  return std::unique_ptr<Source>(new Source(config, WeightOrigin(published_format), {}));
+std::unique_ptr<Source> Source::synthetic(const Config& config, Release release) {
+  return std::unique_ptr<Source>(new Source(config, WeightOrigin(formats_of(release)), {}));
 }
 
 Result<ModelPlan> Source::plan_beside(const StepLimits& other, const ModelOptions& options,

@@ -14,7 +14,7 @@ class Source : public FamilySource {
   // `config` is the folder's config.json.
   static Result<std::unique_ptr<Source>> open(const JsonObject& config,
                                               const std::filesystem::path& folder);
-  static std::unique_ptr<Source> synthetic(const Config& config);
+  static std::unique_ptr<Source> synthetic(const Config& config, Release release);
 
   const Config& config() const { return config_; }
   const WeightOrigin& origin() const { return origin_; }

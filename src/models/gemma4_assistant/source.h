@@ -17,6 +17,6 @@ Result<std::unique_ptr<FamilySource>> with_drafter(std::unique_ptr<gemma4::Sourc
 
 // The model of a published shape, with the drafter that was published for it.
 std::unique_ptr<FamilySource> synthetic_source(const std::string& name,
-                                               const gemma4::Config& config);
+                                               const gemma4::Config& config, Release release);
 
 }  // namespace slip::gemma4_assistant

@@ -5,6 +5,7 @@
 
 #include "models/family.h"
 #include "models/qwen3_5/config.h"
+#include "weights/synthetic_source.h"
 
 namespace slip::qwen3_5 {
 
@@ -12,6 +13,6 @@ namespace slip::qwen3_5 {
 Result<std::unique_ptr<FamilySource>> open_source(const JsonObject& config,
                                                   const std::filesystem::path& folder);
 
-std::unique_ptr<FamilySource> synthetic_source(const Config& config);
+std::unique_ptr<FamilySource> synthetic_source(const Config& config, Release release);
 
 }  // namespace slip::qwen3_5
