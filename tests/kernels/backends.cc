@@ -21,7 +21,7 @@ namespace {
 class RefRoundedOps : public RefOps {
  public:
   void linear(const LinearArgs& args) override {
-    if (!rounds(args.weight.info.format)) return RefOps::linear(args);
+    if (!rounds(args.weight.info)) return RefOps::linear(args);
     std::vector<float> rounded(args.x.f32(), args.x.f32() + args.x.count());
     const size_t in = size_t(args.x.shape[1]);
     const int of_weight = args.weight.info.group;
@@ -35,7 +35,7 @@ class RefRoundedOps : public RefOps {
   }
 
  protected:
-  virtual bool rounds(WeightFormat format) const = 0;
+  virtual bool rounds(const WeightInfo& info) const = 0;
   virtual void round_group(std::span<float> group) const = 0;
 
   static float largest_of(std::span<const float> group) {
@@ -47,8 +47,8 @@ class RefRoundedOps : public RefOps {
 
 template <int kSteps>
 class RefIntegerOps : public RefRoundedOps {
-  bool rounds(WeightFormat format) const override {
-    return format == WeightFormat::int8_row || format == WeightFormat::int4_group;
+  bool rounds(const WeightInfo& info) const override {
+    return info.format == WeightFormat::int8_row || info.format == WeightFormat::int4_group;
   }
   void round_group(std::span<float> group) const override {
     const float scale = largest_of(group) / float(kSteps);
@@ -57,9 +57,13 @@ class RefIntegerOps : public RefRoundedOps {
 };
 
 class RefF16Ops : public RefRoundedOps {
-  bool rounds(WeightFormat format) const override {
-    return format == WeightFormat::fp8_block || format == WeightFormat::int8_row ||
-           format == WeightFormat::int4_group;
+  bool rounds(const WeightInfo& info) const override {
+    switch (info.format) {
+      case WeightFormat::f32: return false;
+      case WeightFormat::bf16:
+      case WeightFormat::f16: return is_large(info);
+      default: return true;
+    }
   }
   void round_group(std::span<float> group) const override {
     const float largest = largest_of(group);

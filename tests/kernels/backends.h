@@ -19,11 +19,9 @@ struct OpTolerance {
   // the largest of a row's 128 inputs, or of a group of the weight where that has less. 0: not
   // rounded.
   int activation_steps = 0;
-  // fp8, int8 and int4 weights meet activations rounded to f16, in units of a power of two for each
-  // row and 128 inputs.
+  // fp8, int8 and int4 weights, and large ones of bf16 and f16, meet activations rounded to f16, in
+  // units of a power of two for each row and 128 inputs.
   bool f16_activations = false;
-  // bf16 weights meet activations in two bf16 parts; those of experts do where others are f16.
-  bool split_activations = false;
   // Relative error of exp, sigmoid and the like, in units of a float's roundoff.
   double exp_ulps = 8;
   // gated_mlp and experts equal Ops' composition bit for bit. Off: within the bound of the formats.
@@ -62,5 +60,8 @@ std::vector<NamedOps> fusing_backends();
 // CPU backends whose activations have one byte, and a reference that rounds alike. Only linear
 // layers differ from those above.
 std::vector<NamedOps> byte_backends();
+
+// Large as `f16_activations` means it.
+inline bool is_large(const WeightInfo& info) { return info.out >= 512 && info.in >= 512; }
 
 }  // namespace slip

@@ -205,9 +205,9 @@ bool uses_integer_activations(const WeightInfo& info, const OpTolerance& toleran
 }
 
 bool uses_f16_activations(const WeightInfo& info, const OpTolerance& tolerance) {
-  return tolerance.f16_activations &&
-         (info.format == WeightFormat::int4_group || info.format == WeightFormat::int8_row ||
-          info.format == WeightFormat::fp8_block);
+  const bool floats = info.format == WeightFormat::bf16 || info.format == WeightFormat::f16;
+  return tolerance.f16_activations && info.format != WeightFormat::f32 &&
+         (!floats || is_large(info));
 }
 
 Guarded exact_inputs(const WeightInfo& info, int64_t rows, const OpTolerance& tolerance, Rng& rng) {
@@ -234,8 +234,6 @@ std::vector<double> linear_bound(const TestWeight& weight, std::span<const float
     of_maximum = 0x1p-25;
     // In steps of few rows: integers, 2^13 of which are the power of two below the maximum.
     if (info.format == WeightFormat::int4_group && info.group == 128) of_maximum = 0x1p-14;
-  } else if (tolerance.split_activations && info.format == WeightFormat::bf16) {
-    of_value = unit_roundoff<7> * unit_roundoff<7>;
   }
   const std::vector<double> maxima = group_maxima(x);
   std::vector<double> input_error(x.size(), 0.0);

@@ -27,18 +27,28 @@ __global__ void embed_kernel(DeviceWeight table, bool slabs, int64_t row_bytes, 
   }
 }
 
+// Of a table that is not packed.
+DeviceFormat row_format(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::f32: return DeviceFormat::f32;
+    case WeightFormat::bf16: return DeviceFormat::bf16;
+    case WeightFormat::f16: return DeviceFormat::f16;
+    default: unreachable("WeightFormat of a table that is not packed");
+  }
+}
+
 }  // namespace
 
 void CudaOps::embed(const EmbedArgs& args) {
   const Dims dims = check_shapes(args);
   if (dims["rows"] == 0) return;
   const WeightInfo& info = args.table.info;
-  const bool slabs = in_slabs(info.format);
-  check(args.table.packed || !slabs, "embed: a table that is not packed has 16 or 32 bits");
+  DeviceWeight table = device_weight(args.table);
+  if (!args.table.packed) table.format = row_format(info.format);
   const size_t row_bytes =
       args.table.packed ? padded_row_bytes(info) : args.table.values.bytes() / size_t(info.out);
   const dim3 grid{unsigned(dims["rows"]), unsigned((info.in + kPerBlock - 1) / kPerBlock)};
-  launch(launcher_, grid, kThreads, 0, embed_kernel, device_weight(args.table), slabs,
+  launch(launcher_, grid, kThreads, 0, embed_kernel, table, in_slabs(table.format),
          int64_t(row_bytes), args.ids.empty() ? nullptr : args.ids.i32(), args.factor,
          args.out.f32());
 }

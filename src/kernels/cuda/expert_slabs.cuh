@@ -12,7 +12,7 @@
 
 namespace slip {
 
-// Weights move in units of 1 KB: a slab of int4 is one, a slab of bytes two.
+// Weights move in units of 1 KB: a slab of int4 is one, a slab of bytes two, of f16 four.
 inline constexpr int kUnitBytes = 1024;
 inline constexpr int kPieceBytes = kWarp * 16;         // 16 bytes of each lane
 inline constexpr int kGroupScaleBytes = kTileOut * 2;  // of int4: f16
@@ -27,13 +27,13 @@ struct alignas(16) WeightTile {
   int32_t scale_stride;     // words from one slab's scales to the next one's
   int32_t group;
   int32_t row_bytes;  // floats only
-  WeightFormat format;
+  DeviceFormat format;
 };
 
 __device__ __forceinline__ int slabs_of(int in) { return (in + kSlabIn - 1) / kSlabIn; }
 
-__device__ __forceinline__ int64_t float_row_bytes(WeightFormat format, int in) {
-  return (int64_t(in) * (format == WeightFormat::f32 ? 4 : 2) + 15) / 16 * 16;
+__device__ __forceinline__ int64_t float_row_bytes(DeviceFormat format, int in) {
+  return (int64_t(in) * (format == DeviceFormat::f32 ? 4 : 2) + 15) / 16 * 16;
 }
 
 __device__ __forceinline__ WeightTile weight_tile(const ExpertWeight& weight, int tile, int in) {
@@ -41,17 +41,18 @@ __device__ __forceinline__ WeightTile weight_tile(const ExpertWeight& weight, in
   const std::byte* scales = weight.values + int64_t(weight.scales_at) * 256;
   WeightTile result{weight.values, scales, 0, 0, 0, weight.group, 0, weight.format};
   switch (weight.format) {
-    case WeightFormat::int4_group:
+    case DeviceFormat::int4_group:
       result.units = 1;
       result.scale_words = result.scale_stride = kSlabIn / weight.group * (kTileOut / 2);
       result.scales += slabs_before * result.scale_words * 4;
       break;
-    case WeightFormat::int8_row:
-      result.units = 2;
+    case DeviceFormat::f16_slabs:
+    case DeviceFormat::int8_row:
+      result.units = weight.format == DeviceFormat::int8_row ? 2 : 4;
       result.scale_words = kTileOut;  // the same for all slabs
       result.scales += int64_t(tile) * kTileOut * 4;
       break;
-    case WeightFormat::fp8_block:
+    case DeviceFormat::fp8_block:
       result.units = 2;
       result.scale_words = result.scale_stride = 1;
       result.scales += int64_t(tile / (kFp8Block / kTileOut)) * slabs_of(in) * 4;
@@ -93,11 +94,11 @@ __device__ __forceinline__ int64_t tile_bytes(const WeightTile& tile, int slabs)
 // Factors of a lane's outputs, l / 4 and l / 4 + 8, in group `group` of a slab.
 template <class Slab>
 __device__ __forceinline__ float2 slab_scales(const std::byte* scales, int group) {
-  if constexpr (Slab::kFormat == WeightFormat::int4_group)
+  if constexpr (Slab::kFormat == DeviceFormat::int4_group)
     return lane_scales(scales + group * kTileOut * 2);
   const auto* values = reinterpret_cast<const float*>(scales);
   const int output = int(threadIdx.x) % kWarp / 4;
-  if constexpr (Slab::kFormat == WeightFormat::int8_row)
+  if constexpr (has_output_scales(Slab::kFormat))
     return make_float2(values[output], values[output + 8]);
   return make_float2(values[0] * kFp8Factor, values[0] * kFp8Factor);
 }
@@ -132,11 +133,11 @@ __device__ __forceinline__ float4 lane_floats(const WeightTile& tile, int output
   const int first = slab * kSlabIn + int(threadIdx.x) % kWarp * 4;
   if (first >= in) return make_float4(0, 0, 0, 0);
   const std::byte* row = tile.values + int64_t(output) * tile.row_bytes;
-  if (tile.format == WeightFormat::f32)
+  if (tile.format == DeviceFormat::f32)
     return *reinterpret_cast<const float4*>(row + int64_t(first) * 4);
   const uint2 bits = *reinterpret_cast<const uint2*>(row + int64_t(first) * 2);
   const auto value = [&](uint32_t half) {
-    return tile.format == WeightFormat::bf16 ? bf16_value(uint16_t(half))
+    return tile.format == DeviceFormat::bf16 ? bf16_value(uint16_t(half))
                                              : __half2float(__ushort_as_half(uint16_t(half)));
   };
   return make_float4(value(bits.x & 0xffff), value(bits.x >> 16), value(bits.y & 0xffff),

@@ -13,12 +13,12 @@ namespace {
 constexpr size_t kPieceWeights = (size_t{1} << 20) / sizeof(ExpertWeight);
 
 bool same_slabs(const WeightInfo& a, const WeightInfo& b) {
-  return in_slabs(a.format) && a.format == b.format && a.group == b.group;
+  return in_slabs(device_format(a)) && device_format(a) == device_format(b) && a.group == b.group;
 }
 
 // What run_many_rows() can take.
 bool suits_many_rows(const GatedMlp& mlp) {
-  return same_slabs(mlp.gate.info, mlp.up.info) && in_slabs(mlp.down.info.format);
+  return same_slabs(mlp.gate.info, mlp.up.info) && in_slabs(device_format(mlp.down.info));
 }
 
 void check_expert(const GatedMlp& mlp, int64_t hidden, int64_t width) {

@@ -23,7 +23,7 @@ struct alignas(16) ExpertWeight {
   const std::byte* values;
   uint32_t scales_at;  // from there, in units of 256 bytes
   uint16_t group;
-  WeightFormat format;
+  DeviceFormat format;
 
   bool operator==(const ExpertWeight&) const = default;
 };
@@ -31,22 +31,20 @@ struct alignas(16) ExpertWeight {
 ExpertWeight expert_weight(const Weight& weight);
 
 // How weights want their activations: int4 in groups of 128, or where all are in groups of 64, as
-// integers (int4_products.cuh), other slabs as f16, bf16 as two numbers of its kind
-// (split_floats.cuh), other floats as they are.
+// integers (int4_products.cuh), other slabs as f16, floats as they are.
 struct InputForms {
-  bool integers = false, halves = false, splits = false;
+  bool integers = false, halves = false;
   // Whether all weights are; int4: in groups of 128, or of 64.
-  bool int4 = true, int4_64 = true, fp8 = true, bf16 = true;
+  bool int4 = true, int4_64 = true, fp8 = true, f16 = true;
 
   void add(const ExpertWeight& weight) {
-    const bool is_int4 = weight.format == WeightFormat::int4_group && weight.group == kSlabIn;
+    const bool is_int4 = weight.format == DeviceFormat::int4_group && weight.group == kSlabIn;
     integers |= is_int4;
     halves |= !is_int4 && in_slabs(weight.format);
     int4 &= is_int4;
-    int4_64 &= weight.format == WeightFormat::int4_group && weight.group == kSlabIn / 2;
-    fp8 &= weight.format == WeightFormat::fp8_block;
-    splits |= weight.format == WeightFormat::bf16;
-    bf16 &= weight.format == WeightFormat::bf16;
+    int4_64 &= weight.format == DeviceFormat::int4_group && weight.group == kSlabIn / 2;
+    fp8 &= weight.format == DeviceFormat::fp8_block;
+    f16 &= weight.format == DeviceFormat::f16_slabs;
   }
 };
 

@@ -14,7 +14,7 @@ namespace slip {
 namespace {
 
 // Bytes of gate and up, as far as formats are known.
-int64_t slab_units(const InputForms& forms) { return forms.int4 ? 1 : forms.bf16 ? 4 : 2; }
+int64_t slab_units(const InputForms& forms) { return forms.int4 ? 1 : forms.f16 ? 4 : 2; }
 
 // Experts that a step's rows meet, if they choose at random.
 double expected_experts(const ExpertsStep& step) {
@@ -92,13 +92,12 @@ void launch_kinds(const Launcher& launcher, const ExpertsStep& step, int most_by
                      rows_of_quads(step.hidden, {step.x, step.shared_x, activations}) &&
                      step.width % kQuad == 0 && step.shared_width % kQuad == 0;
   const bool alone = step.shared_width == 0;
-  const bool whole = step.hidden % kSlabIn == 0 && step.shared_width % kSlabIn == 0;
 
   const InputForms &forms = step.forms, &shared = step.shared_forms;
   const auto gate_up = !suits || !forms.int4  ? launch_gate_up<kOneRow, any, any>
                        : alone || shared.int4 ? launch_gate_up<kOneRow, int4, int4>
                        : shared.fp8           ? launch_gate_up<kOneRow, int4, fp8>
-                       : shared.bf16 && whole ? launch_gate_up<kOneRow, int4, bf16>
+                       : shared.f16           ? launch_gate_up<kOneRow, int4, f16>
                                               : launch_gate_up<kOneRow, any, any>;
   gate_up(launcher, step, most_bytes, activations);
 
@@ -108,7 +107,7 @@ void launch_kinds(const Launcher& launcher, const ExpertsStep& step, int most_by
                     : !suits || !down_forms.int4 ? launch_down<kOneRow, any, any>
                     : alone || shared_down.int4  ? launch_down<kOneRow, int4, int4>
                     : shared_down.fp8            ? launch_down<kOneRow, int4, fp8>
-                    : shared_down.bf16 && whole  ? launch_down<kOneRow, int4, bf16>
+                    : shared_down.f16            ? launch_down<kOneRow, int4, f16>
                                                  : launch_down<kOneRow, any, any>;
   down(launcher, step, activations);
 }

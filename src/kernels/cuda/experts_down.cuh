@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   };
   std::optional<SharedWalk> shared_walk;
   if constexpr (kSharedAhead) shared_walk.emplace(walk_shared());
-  if constexpr (kSharedKind == SlabKind::bf16)
+  if constexpr (kSharedKind == SlabKind::f16)
 #pragma unroll 1
     for (int t = 0; t < kDownTiles; ++t)
       prefetch_bytes(shared_tiles[t].values, tile_bytes(shared_tiles[t], shared_slabs), thread,

@@ -45,7 +45,7 @@ struct TileOutput {
     if (output < current.weight.out) {
       out = current.out + row * current.weight.out + output;
       if (work.add) before = *out;
-      if (current.weight.format == WeightFormat::int8_row)
+      if (has_output_scales(current.weight.format))
         scale = static_cast<const float*>(current.weight.scales)[output];
     }
   }

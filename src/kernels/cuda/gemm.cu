@@ -15,7 +15,10 @@ constexpr int kThreads = kWarps * kWarp;
 constexpr int kWarpTiles = 2;
 constexpr int kBlockTiles = kWarps * kWarpTiles;
 static_assert(kBlockTiles * kTileOut == kFp8Block, "a block has one fp8 scale per slab");
-constexpr int kStages = 3;
+
+// As many as leave room for two blocks on a multiprocessor, and for one on small ones.
+template <class Format>
+constexpr int kStages = Format::kFormat == DeviceFormat::f16_slabs ? 2 : 3;
 
 // Rounded inputs: [rows / 64][slabs] of these: a slab of 64 rows (mma.cuh) and its 64 units.
 constexpr int kUnitsAt = slab_input_bytes(kBlockRows);
@@ -53,7 +56,7 @@ struct ManyRows {
 // Shared memory of one slab on its way.
 template <class Format, int kStepsPerScale>
 struct Stage {
-  static constexpr bool kInt4 = Format::kFormat == WeightFormat::int4_group;
+  static constexpr bool kInt4 = Format::kFormat == DeviceFormat::int4_group;
   static constexpr int kSlabBytes = Format::kWords * 4 * kWarp;
   static constexpr int kTileScaleBytes = kInt4 ? kStepsPerSlab / kStepsPerScale * kTileOut * 2 : 0;
   static constexpr int kSlabsAt = kInputBytes;
@@ -105,7 +108,7 @@ class StageLoader {
       if (int(threadIdx.x) * 16 < kBlockTiles * Shared::kTileScaleBytes)
         copy_16_async(stage + Shared::kScalesAt + threadIdx.x * 16, scales_);
       scales_ += Shared::kTileScaleBytes;
-    } else if constexpr (Format::kFormat == WeightFormat::fp8_block) {
+    } else if constexpr (Format::kFormat == DeviceFormat::fp8_block) {
       if (threadIdx.x == 0) copy_4_async(stage + Shared::kScalesAt, scales_);
       scales_ += sizeof(float);
     }
@@ -130,18 +133,24 @@ __device__ __forceinline__ void add_slab(BlockSums& totals, const std::byte* sta
   constexpr int kGroups = kStepsPerSlab / kStepsPerScale;
 #pragma unroll 1  // one set of sums has room in registers, two have not
   for (int group = 0; group < kGroups; ++group) {
-    uint32_t words[kWarpTiles][Format::kWords / kGroups];
-#pragma unroll
-    for (int m = 0; m < kWarpTiles; ++m)
-      load_lane_words(slabs + m * Shared::kSlabBytes, group * (Format::kWords / kGroups), words[m]);
+    // All words at once, or, where they are many, a pair of steps'.
+    constexpr int kSets = Format::kWords > 16 ? kStepsPerScale / 2 : 1;
+    constexpr int kWords = Format::kWords / kGroups / kSets;
+    uint32_t words[kWarpTiles][kWords];
     Sums sums[kWarpTiles][kRowTiles];
 #pragma unroll
     for (int pair = 0; pair < kStepsPerScale / 2; ++pair) {
+      if (pair < kSets)
+#pragma unroll
+        for (int m = 0; m < kWarpTiles; ++m)
+          load_lane_words(slabs + m * Shared::kSlabBytes, (group * kSets + pair) * kWords,
+                          words[m]);
       WeightFragment w[kWarpTiles][2];
 #pragma unroll
       for (int m = 0; m < kWarpTiles; ++m) {
-        w[m][0] = Format::fragment(words[m], 2 * pair);
-        w[m][1] = Format::fragment(words[m], 2 * pair + 1);
+        const int step = kSets == 1 ? 2 * pair : 0;
+        w[m][0] = Format::fragment(words[m], step);
+        w[m][1] = Format::fragment(words[m], step + 1);
       }
       // Two tiles of rows at a time: four independent sums hide the latency of one.
 #pragma unroll
@@ -166,8 +175,8 @@ __device__ __forceinline__ void add_slab(BlockSums& totals, const std::byte* sta
       if constexpr (Shared::kInt4) {
         scales[m] = lane_scales(stored + (first_tile + m) * Shared::kTileScaleBytes + group * 32);
       } else {
-        float scale = 1;  // int8: the same for all slabs, and left for the end
-        if constexpr (Format::kFormat == WeightFormat::fp8_block)
+        float scale = 1;  // an output's is the same for all slabs, and left for the end
+        if constexpr (Format::kFormat == DeviceFormat::fp8_block)
           scale = *reinterpret_cast<const float*>(stored) * kFp8Factor;
         scales[m] = make_float2(scale, scale);
       }
@@ -192,20 +201,20 @@ __global__ void __launch_bounds__(kThreads, 2)
 
   wait_for_inputs();
   StageLoader<Format, kStepsPerScale> loader(work, first_tile, tiles);
-  for (int slab = 0; slab < kStages - 1; ++slab) {
+  for (int slab = 0; slab < kStages<Format> - 1; ++slab) {
     if (slab < work.slabs) loader.load(shared + slab * Shared::kBytes);
     end_copy_group();
   }
   BlockSums totals;
-  int use = 0, fill = kStages - 1;
+  int use = 0, fill = kStages<Format> - 1;
   for (int slab = 0; slab < work.slabs; ++slab) {
-    wait_for_copies<kStages - 2>();
+    wait_for_copies<kStages<Format> - 2>();
     __syncthreads();  // everybody's copies are here, and nobody reads the stage before any more
-    if (slab + kStages - 1 < work.slabs) loader.load(shared + fill * Shared::kBytes);
+    if (slab + kStages<Format> - 1 < work.slabs) loader.load(shared + fill * Shared::kBytes);
     end_copy_group();
     add_slab<Format, kStepsPerScale>(totals, shared + use * Shared::kBytes);
-    use = use + 1 == kStages ? 0 : use + 1;
-    fill = fill + 1 == kStages ? 0 : fill + 1;
+    use = use + 1 == kStages<Format> ? 0 : use + 1;
+    fill = fill + 1 == kStages<Format> ? 0 : fill + 1;
   }
   let_next_begin();
 
@@ -218,7 +227,7 @@ __global__ void __launch_bounds__(kThreads, 2)
           int64_t(first_tile + warp * kWarpTiles + m) * kTileOut + half * 8 + lane / 4;
       if (output >= work.weight.out) continue;
       float scale = 1;
-      if constexpr (Format::kFormat == WeightFormat::int8_row)
+      if constexpr (has_output_scales(Format::kFormat))
         scale = static_cast<const float*>(work.weight.scales)[output];
 #pragma unroll
       for (int n = 0; n < kRowTiles; ++n)
@@ -235,7 +244,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 
 template <class Format, int kStepsPerScale>
 void launch_many_rows(const Launcher& launcher, const ManyRows& work) {
-  constexpr size_t kShared = size_t{kStages} * Stage<Format, kStepsPerScale>::kBytes;
+  constexpr size_t kShared = size_t{kStages<Format>} * Stage<Format, kStepsPerScale>::kBytes;
   constexpr int64_t kOutputs = kBlockTiles * kTileOut;
   allow_shared(many_rows_kernel<Format, kStepsPerScale>, kShared);
   const dim3 grid(unsigned(row_blocks(work.rows)),
@@ -260,13 +269,14 @@ void linear_many_rows(const Launcher& launcher, const std::byte* rounded, int64_
                       const DeviceWeight& weight, float* out, bool add) {
   const ManyRows work{rounded, rows, weight, out, int32_t(slab_count(weight.in)), add};
   switch (weight.format) {
-    case WeightFormat::int8_row: return launch_many_rows<Int8Slab, 8>(launcher, work);
-    case WeightFormat::fp8_block: return launch_many_rows<Fp8Slab, 8>(launcher, work);
-    case WeightFormat::int4_group:
+    case DeviceFormat::f16_slabs: return launch_many_rows<F16Slab, 8>(launcher, work);
+    case DeviceFormat::int8_row: return launch_many_rows<Int8Slab, 8>(launcher, work);
+    case DeviceFormat::fp8_block: return launch_many_rows<Fp8Slab, 8>(launcher, work);
+    case DeviceFormat::int4_group:
       if (weight.group == 128) return launch_many_rows<Int4Slab, 8>(launcher, work);
       if (weight.group == 64) return launch_many_rows<Int4Slab, 4>(launcher, work);
       return launch_many_rows<Int4Slab, 2>(launcher, work);
-    default: unreachable("WeightFormat");
+    default: unreachable("DeviceFormat");
   }
 }
 

@@ -98,7 +98,7 @@ bool any_few_rows(const Launcher& launcher, const LinearInput& input, const Line
 }
 
 bool takes_integers(const DeviceWeight& weight) {
-  return weight.format == WeightFormat::int4_group && weight.group == kSlabIn;
+  return weight.format == DeviceFormat::int4_group && weight.group == kSlabIn;
 }
 
 }  // namespace

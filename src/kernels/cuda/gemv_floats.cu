@@ -167,7 +167,7 @@ void launch_floats_of(const Launcher& launcher, const LinearInput& input, const 
   }
 }
 
-LinearJobs of_format(const LinearJobs& jobs, WeightFormat format) {
+LinearJobs of_format(const LinearJobs& jobs, DeviceFormat format) {
   LinearJobs some;
   for (int i = 0; i < jobs.count; ++i) {
     const LinearJob& job = jobs.list[i];
@@ -180,16 +180,16 @@ LinearJobs of_format(const LinearJobs& jobs, WeightFormat format) {
 }  // namespace
 
 bool all_bf16(const LinearJobs& floats) {
-  return of_format(floats, WeightFormat::bf16).count == floats.count;
+  return of_format(floats, DeviceFormat::bf16).count == floats.count;
 }
 
 void floats_few_rows(const Launcher& launcher, const LinearInput& input, const LinearJobs& floats,
                      bool add) {
-  if (const LinearJobs some = of_format(floats, WeightFormat::bf16); some.count > 0)
+  if (const LinearJobs some = of_format(floats, DeviceFormat::bf16); some.count > 0)
     launch_floats_of<Bf16Row>(launcher, input, some, add);
-  if (const LinearJobs some = of_format(floats, WeightFormat::f16); some.count > 0)
+  if (const LinearJobs some = of_format(floats, DeviceFormat::f16); some.count > 0)
     launch_floats_of<F16Row>(launcher, input, some, add);
-  if (const LinearJobs some = of_format(floats, WeightFormat::f32); some.count > 0)
+  if (const LinearJobs some = of_format(floats, DeviceFormat::f32); some.count > 0)
     launch_floats_of<F32Row>(launcher, input, some, add);
 }
 

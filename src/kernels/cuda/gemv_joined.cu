@@ -64,7 +64,7 @@ bool joins_into_int4(const LinearInput& input, const LinearJobs& slabs, const Li
       slab_count(input.in) > kMostNormedSlabs)
     return false;
   return std::all_of(slabs.list, slabs.list + slabs.count, [](const LinearJob& job) {
-    return job.weight.format == WeightFormat::int4_group && job.weight.group == kSlabIn;
+    return job.weight.format == DeviceFormat::int4_group && job.weight.group == kSlabIn;
   });
 }
 

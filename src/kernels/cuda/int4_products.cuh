@@ -95,7 +95,7 @@ struct IntegerLanes {
 // A lane's part of a slab.
 template <int kGroups>
 struct Int4Words {
-  static constexpr int kBytes = slab_bytes(WeightFormat::int4_group);  // of the slab
+  static constexpr int kBytes = slab_bytes(DeviceFormat::int4_group);  // of the slab
   static constexpr int kScaleBytes = kGroups * kTileOut * int(sizeof(uint16_t));
   uint4 halves[2];
   uint32_t scales[kGroups];

@@ -344,11 +344,11 @@ void linear_floats_many_rows(const Launcher& launcher, const LinearInput& input,
                              const DeviceWeight& weight, float* out, bool add) {
   const FloatsWork work{launcher, input, weight, out, add};
   switch (weight.format) {
-    case WeightFormat::bf16:
+    case DeviceFormat::bf16:
       return work.run_first<Bf16Slices, Wide, Square, Small, Narrow, Least>();
-    case WeightFormat::f16: return work.run_first<F16Slices, Square, Small, Least>();
-    case WeightFormat::f32: return work.run_first<F32Slices, Small, Least>();
-    default: unreachable("WeightFormat");
+    case DeviceFormat::f16: return work.run_first<F16Slices, Square, Small, Least>();
+    case DeviceFormat::f32: return work.run_first<F32Slices, Small, Least>();
+    default: unreachable("DeviceFormat");
   }
 }
 

@@ -33,6 +33,12 @@ __global__ void fill_bf16(uint16_t* values, int64_t count, uint64_t seed, float 
   if (i < count) values[i] = bf16_bits(signed_unit(uint32_t(mixed(seed + uint64_t(i)))) * scale);
 }
 
+__global__ void fill_f16(__half* values, int64_t count, uint64_t seed) {
+  wait_for_inputs();
+  const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count) values[i] = __float2half(signed_unit(uint32_t(mixed(seed + uint64_t(i)))));
+}
+
 __global__ void fill_scales_f16(__half* values, int64_t count, uint64_t seed, float scale) {
   wait_for_inputs();
   const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -58,20 +64,24 @@ bool CudaOps::make_noise(const WeightInfo& info, uint64_t seed, std::span<std::b
   // Keeps the variance of activations near one through a layer.
   const float scale = 1.7f / std::sqrt(float(info.in));
   std::byte* data = storage.data();
-  if (info.format == WeightFormat::bf16) {
+  const DeviceFormat format = device_format(info);
+  if (format == DeviceFormat::bf16) {
     const auto count = int64_t(storage.size() / 2);
     over(count, fill_bf16, reinterpret_cast<uint16_t*>(data), count, seed, scale);
   } else {
-    const auto words = int64_t(slabs_bytes(info) / 8);
-    over(words, fill_codes, reinterpret_cast<uint64_t*>(data), words, seed,
-         info.format == WeightFormat::fp8_block);
+    const auto all = int64_t(slabs_bytes(info));
+    if (format == DeviceFormat::f16_slabs)
+      over(all / 2, fill_f16, reinterpret_cast<__half*>(data), all / 2, seed);
+    else
+      over(all / 8, fill_codes, reinterpret_cast<uint64_t*>(data), all / 8, seed,
+           format == DeviceFormat::fp8_block);
     std::byte* scales = data + slabs_bytes(info);
     const size_t bytes = slab_scale_bytes(info);
-    if (info.format == WeightFormat::int4_group) {
+    if (format == DeviceFormat::int4_group) {
       over(int64_t(bytes / 2), fill_scales_f16, reinterpret_cast<__half*>(scales),
            int64_t(bytes / 2), seed, scale / 8);
     } else {
-      const float unit = info.format == WeightFormat::int8_row ? scale / 127 : scale;
+      const float unit = format == DeviceFormat::int8_row ? scale / 127 : scale;
       over(int64_t(bytes / 4), fill_scales_f32, reinterpret_cast<float*>(scales),
            int64_t(bytes / 4), unit);
     }

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "kernels/cuda/cuda_ops_impl.h"
-#include "kernels/cuda/device/warp.cuh"
+#include "kernels/cuda/device/mma.cuh"
 #include "kernels/cuda/packed_weight.h"
 
 namespace slip {
@@ -18,6 +18,7 @@ constexpr int kThreads = 256;
 struct Part {
   const std::byte* values;  // plain, on the device; the part's first output
   std::byte* slabs;
+  float* units;            // of 16 bits only
   const uint16_t* scales;  // int4 only
   uint16_t* packed_scales;
   int64_t outputs, in;
@@ -47,13 +48,48 @@ __device__ __forceinline__ uint32_t byte_word(const Part& part, int64_t output, 
   return word;
 }
 
+template <WeightFormat kFormat>
+__device__ __forceinline__ float float_at(const Part& part, int64_t output, int64_t input) {
+  if (output >= part.outputs || input >= part.in) return 0;
+  const uint16_t bits = reinterpret_cast<const uint16_t*>(part.values)[output * part.in + input];
+  return kFormat == WeightFormat::bf16 ? bf16_value(bits) : __half2float(__ushort_as_half(bits));
+}
+
+// Two weights as f16, in the unit of their output.
+template <WeightFormat kFormat>
+__device__ __forceinline__ uint32_t f16_word(const Part& part, int64_t output, int64_t input) {
+  if (output >= part.outputs) return 0;
+  const float inverse = 1 / part.units[output];  // a power of two
+  return half2_bits(__floats2half2_rn(float_at<kFormat>(part, output, input) * inverse,
+                                      float_at<kFormat>(part, output, input + 1) * inverse));
+}
+
+// One warp, one output: the power of two in whose units its largest weight is below 2^15.
+template <WeightFormat kFormat>
+__global__ void find_units_kernel(Part part) {
+  wait_for_inputs();
+  const int64_t output = int64_t(blockIdx.x) * (kThreads / kWarp) + threadIdx.x / kWarp;
+  if (output >= part.outputs) return;
+  float largest = 0;
+  for (int64_t input = threadIdx.x % kWarp; input < part.in; input += kWarp)
+    largest = fmaxf(largest, fabsf(float_at<kFormat>(part, output, input)));
+  largest = warp_max(largest);
+  constexpr int kBits = 15, kLeast = -100, kMost = 100;  // so that the inverse is a number, too
+  int exponent = 0;
+  frexpf(largest, &exponent);
+  if (threadIdx.x % kWarp == 0)
+    part.units[output] = largest == 0 ? 1 : ldexpf(1, min(max(exponent - kBits, kLeast), kMost));
+}
+
 // One thread, one piece of 16 bytes.
-template <bool kInt4>
+template <WeightFormat kFormat>
 __global__ void pack_slabs_kernel(Part part, int64_t pieces) {
   wait_for_inputs();
   const int64_t index = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (index >= pieces) return;
-  constexpr int kPieces = kInt4 ? 2 : 4;
+  constexpr bool kInt4 = kFormat == WeightFormat::int4_group;
+  constexpr bool kWide = kFormat == WeightFormat::bf16 || kFormat == WeightFormat::f16;
+  constexpr int kPieces = kInt4 ? 2 : kWide ? 8 : 4;
   const int lane = int(index % kWarp);
   const int piece = int(index / kWarp % kPieces);
   const int64_t slab = index / (kWarp * kPieces) % part.slabs_per_tile;
@@ -62,9 +98,12 @@ __global__ void pack_slabs_kernel(Part part, int64_t pieces) {
   const int64_t input = slab * kSlabIn + lane % 4 * 4;
   uint32_t words[4];
   for (int i = 0; i < 4; ++i) {
-    const int step = kInt4 ? piece * 4 + i : piece * 2 + i / 2;
-    words[i] = kInt4 ? int4_word(part, output, input + step * 16)
-                     : byte_word(part, output + i % 2 * 8, input + step * 16);
+    if constexpr (kInt4)
+      words[i] = int4_word(part, output, input + (piece * 4 + i) * 16);
+    else if constexpr (kWide)
+      words[i] = f16_word<kFormat>(part, output + i % 2 * 8, input + piece * 16 + i / 2 * 2);
+    else
+      words[i] = byte_word(part, output + i % 2 * 8, input + (piece * 2 + i / 2) * 16);
   }
   reinterpret_cast<uint4*>(part.slabs)[index] = make_uint4(words[0], words[1], words[2], words[3]);
 }
@@ -101,7 +140,7 @@ class WeightPacker::Lane {
 
   void pack(Launcher launcher, const Weight& plain, std::byte* storage) {
     launcher.stream = stream_;
-    if (in_slabs(plain.info.format))
+    if (in_slabs(device_format(plain.info)))
       pack_slabs(launcher, plain, storage);
     else
       copy_rows(plain, storage);
@@ -155,7 +194,10 @@ class WeightPacker::Lane {
     const bool int4 = info.format == WeightFormat::int4_group;
     const int64_t slabs_per_tile = slab_count(info.in);
     const int64_t scales_per_tile = int4 ? slabs_per_tile * (kSlabIn / info.group) * kTileOut : 0;
-    const size_t row_bytes = size_t(int4 ? info.in / 2 : info.in);
+    const bool wide = info.format == WeightFormat::bf16 || info.format == WeightFormat::f16;
+    const size_t row_bytes = size_t(int4 ? info.in / 2 : wide ? info.in * 2 : info.in);
+    auto* units = reinterpret_cast<float*>(storage + slabs_bytes(info));
+    if (wide) cuda_check(cudaMemsetAsync(units, 0, slab_scale_bytes(info), stream_));
     const size_t row_scale_bytes = int4 ? size_t(info.in / info.group) * sizeof(uint16_t) : 0;
     const int64_t rows_at_once =
         std::max<int64_t>(1, int64_t(kStagedBytes / (row_bytes * kTileOut))) * kTileOut;
@@ -168,14 +210,26 @@ class WeightPacker::Lane {
       copy_in(staged_, plain.values.data + size_t(first) * row_bytes, value_bytes, 0);
       Part part{};
       part.values = staged_;
-      part.slabs = storage + size_t(tile * slabs_per_tile) * size_t(slab_bytes(info.format));
+      part.slabs = storage + size_t(tile * slabs_per_tile) * size_t(slab_bytes(device_format(info)));
+      part.units = units + first;
       part.outputs = rows;
       part.in = info.in;
       part.slabs_per_tile = slabs_per_tile;
       part.group = info.group;
-      const int64_t pieces = tiles * slabs_per_tile * (slab_bytes(info.format) / 16);
+      const int64_t pieces = tiles * slabs_per_tile * (slab_bytes(device_format(info)) / 16);
+      if (wide) {
+        const bool bf16 = info.format == WeightFormat::bf16;
+        launch(launcher, blocks_for(rows * kWarp), kThreads, 0,
+               bf16 ? find_units_kernel<WeightFormat::bf16> : find_units_kernel<WeightFormat::f16>,
+               part);
+        launch(launcher, blocks_for(pieces), kThreads, 0,
+               bf16 ? pack_slabs_kernel<WeightFormat::bf16> : pack_slabs_kernel<WeightFormat::f16>,
+               part, pieces);
+        continue;
+      }
       if (!int4) {
-        launch(launcher, blocks_for(pieces), kThreads, 0, pack_slabs_kernel<false>, part, pieces);
+        launch(launcher, blocks_for(pieces), kThreads, 0, pack_slabs_kernel<WeightFormat::int8_row>,
+               part, pieces);
         continue;
       }
       copy_in(staged_ + scales_at, plain.scales.data + size_t(first) * row_scale_bytes,
@@ -184,10 +238,11 @@ class WeightPacker::Lane {
       part.packed_scales =
           reinterpret_cast<uint16_t*>(storage + slabs_bytes(info)) + tile * scales_per_tile;
       const int64_t scales = tiles * scales_per_tile;
-      launch(launcher, blocks_for(pieces), kThreads, 0, pack_slabs_kernel<true>, part, pieces);
+      launch(launcher, blocks_for(pieces), kThreads, 0, pack_slabs_kernel<WeightFormat::int4_group>,
+             part, pieces);
       launch(launcher, blocks_for(scales), kThreads, 0, pack_int4_scales_kernel, part, scales);
     }
-    if (int4) return;
+    if (int4 || wide) return;
     const size_t bytes = plain.scales.bytes(), all = slab_scale_bytes(info);
     make_room(all);
     copy_in(storage + slabs_bytes(info), plain.scales.data, bytes, 0);

@@ -75,7 +75,11 @@ struct TileSums {
   }
 };
 
-// Adds the slab in `stage` to columns kFirst .. kFirst + kCount - 1 of the sums.
+// Slabs of f16 come through stages in halves.
+template <class Slab>
+inline constexpr int kStagesOfSlab = slab_bytes(Slab::kFormat) > 2 * kUnitBytes ? 2 : 1;
+
+// Adds what is in `stage` to columns kFirst .. kFirst + kCount - 1 of the sums.
 template <class Slab, bool kOneGroup, int kFirst, int kCount, int kColumns>
 __device__ __forceinline__ void add_slab(const std::byte* stage, int group,
                                          TileSums<kColumns>& sums) {
@@ -93,7 +97,9 @@ __device__ __forceinline__ void add_slab(const std::byte* stage, int group,
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
       const float2 scales =
-          slab_scales<Slab>(weights + w * kStageWeight + slab_bytes(Slab::kFormat), index);
+          slab_scales<Slab>(weights + w * kStageWeight +
+                                slab_bytes(Slab::kFormat) / kStagesOfSlab<Slab>,
+                            index);
 #pragma unroll
       for (int c = 0; c < kCount; ++c) close_group(values[w][c], part[w][c], scales);
     }
@@ -101,7 +107,7 @@ __device__ __forceinline__ void add_slab(const std::byte* stage, int group,
   const int pairs_per_group = group / 32;
   int groups_done = 0;
 #pragma unroll 2  // with all four, registers do not suffice
-  for (int pair = 0; pair < kStepsPerSlab / 2; ++pair) {
+  for (int pair = 0; pair < kStepsPerSlab / 2 / kStagesOfSlab<Slab>; ++pair) {
     WeightFragment steps[2][2];
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
@@ -166,13 +172,14 @@ struct TileProduct {
                                               const Finish& finish) const {
     TileSums<kColumns> sums{};
     switch (weights[0].format) {
-      case WeightFormat::int4_group:
+      case DeviceFormat::int4_group:
         if (weights[0].group == kSlabIn)
           add_slabs<Int4Slab, true>(memory, sources, sums);
         else
           add_slabs<Int4Slab, false>(memory, sources, sums);
         break;
-      case WeightFormat::int8_row: add_slabs<Int8Slab, true>(memory, sources, sums); break;
+      case DeviceFormat::f16_slabs: add_slabs<F16Slab, true>(memory, sources, sums); break;
+      case DeviceFormat::int8_row: add_slabs<Int8Slab, true>(memory, sources, sums); break;
       default: add_slabs<Fp8Slab, true>(memory, sources, sums); break;
     }
     finish(sums);
@@ -181,19 +188,21 @@ struct TileProduct {
   template <class Slab, bool kOneGroup, int kColumns>
   __device__ __forceinline__ void add_slabs(std::byte* memory, const int32_t* sources,
                                             TileSums<kColumns>& sums) const {
-    for (int slab = 0; slab < stages - 1; ++slab) {
-      if (slab < slabs) request(slab, memory + slab * kStageBytes, sources);
+    constexpr int kParts = kStagesOfSlab<Slab>;
+    const int parts = slabs * kParts;
+    for (int part = 0; part < stages - 1; ++part) {
+      if (part < parts) request<kParts>(part, memory + part * kStageBytes, sources);
       end_copy_group();
     }
     int used = 0, filled = stages - 1;  // stages
-    for (int slab = 0; slab < slabs; ++slab) {
+    for (int part = 0; part < parts; ++part) {
       if (stages == kMostStages)
         wait_for_copies<kMostStages - 2>();
       else
         wait_for_copies<0>();
       __syncthreads();
-      if (slab + stages - 1 < slabs)
-        request(slab + stages - 1, memory + filled * kStageBytes, sources);
+      if (part + stages - 1 < parts)
+        request<kParts>(part + stages - 1, memory + filled * kStageBytes, sources);
       end_copy_group();
       if (exists[0]) {
         const std::byte* stage = memory + used * kStageBytes;
@@ -208,17 +217,19 @@ struct TileProduct {
     }
   }
 
-  // Rows and tiles that do not exist keep what was there: no sum that is used depends on them.
-  __device__ __forceinline__ void request(int slab, std::byte* stage,
+  // A slab, or one of its kParts parts. Rows and tiles that do not exist keep what was there: no sum that is used depends on them.
+  template <int kParts>
+  __device__ __forceinline__ void request(int index, std::byte* stage,
                                           const int32_t* sources) const {
     const int thread = int(threadIdx.x), lane = thread % kWarp;
-    constexpr int kPieces = kSlabIn * 2 / 16;  // of a row
+    const int slab = index / kParts, part = index % kParts;
+    constexpr int kPieces = kSlabIn * 2 / 16 / kParts;  // of a row
 #pragma unroll 1
     for (int i = thread; i < rows * kPieces; i += kTileThreads) {
       const int row = i / kPieces, piece = i % kPieces;
       const int64_t place = int64_t(sources[row]) * slabs + slab;
       copy_16_async(stage + slab_offset(piece / 4, row, piece % 4, kTileRows),
-                    inputs.values + place * kSlabIn * 2 + piece * 16);
+                    inputs.values + place * kSlabIn * 2 + (part * kPieces + piece) * 16);
     }
     if (thread < rows)
       copy_4_async(stage + kStageInputs + thread * 4,
@@ -227,8 +238,8 @@ struct TileProduct {
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
       if (!exists[w]) continue;
-      const int bytes = weights[0].units * kUnitBytes;
-      const std::byte* values = weights[w].values + int64_t(slab) * bytes;
+      const int bytes = weights[0].units * kUnitBytes / kParts;
+      const std::byte* values = weights[w].values + int64_t(index) * bytes;
 #pragma unroll 1
       for (int at = lane * 16; at < bytes; at += kPieceBytes)
         copy_16_async(slot + w * kStageWeight + at, values + at);

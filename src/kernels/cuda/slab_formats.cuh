@@ -7,21 +7,28 @@
 namespace slip {
 
 struct Int4Slab {
-  static constexpr WeightFormat kFormat = WeightFormat::int4_group;
+  static constexpr DeviceFormat kFormat = DeviceFormat::int4_group;
   static constexpr int kWords = 8;  // of 32 bits, of a lane
   __device__ static WeightFragment fragment(const uint32_t* words, int step) {
     return unpack_int4(words[step]);
   }
 };
 struct Int8Slab {
-  static constexpr WeightFormat kFormat = WeightFormat::int8_row;
+  static constexpr DeviceFormat kFormat = DeviceFormat::int8_row;
   static constexpr int kWords = 16;
   __device__ static WeightFragment fragment(const uint32_t* words, int step) {
     return unpack_int8({words[2 * step], words[2 * step + 1]});
   }
 };
+struct F16Slab {
+  static constexpr DeviceFormat kFormat = DeviceFormat::f16_slabs;
+  static constexpr int kWords = 32;
+  __device__ static WeightFragment fragment(const uint32_t* words, int step) {
+    return {{words[4 * step], words[4 * step + 1], words[4 * step + 2], words[4 * step + 3]}};
+  }
+};
 struct Fp8Slab {
-  static constexpr WeightFormat kFormat = WeightFormat::fp8_block;
+  static constexpr DeviceFormat kFormat = DeviceFormat::fp8_block;
   static constexpr int kWords = 16;
   __device__ static WeightFragment fragment(const uint32_t* words, int step) {
     return unpack_fp8({words[2 * step], words[2 * step + 1]});

@@ -7,7 +7,8 @@
 
 namespace slip::gemv {
 
-inline constexpr int kByteSlot = 2048 + 16;
+inline constexpr int kSlotValues = 2048;  // bytes; a slab of f16 comes in two of them
+inline constexpr int kByteSlot = kSlotValues + 16;
 
 // The slabs of a warp, in the order in which it uses them: of a tile warp w of a team has w, w + 8,
 // and so on.
@@ -31,7 +32,7 @@ class SlabStream {
   // Asks for the rest of the first ring.
   __device__ void fill() { load(kSlots - 1 - work_.early_slots); }
 
-  // The next one; the slot of the one before it is filled again.
+  // The next one, or the next half of one; the slot of the one before it is filled again.
   __device__ const std::byte* next() {
     wait_for_copies<kSlots - 2>();
     __syncwarp();
@@ -56,10 +57,10 @@ class SlabStream {
     slab_bytes_ = slab_bytes(weight.format);
     values_ = weight.values + (tile * of_tile + first_slab() + slab_) * slab_bytes_ + lane() * 16;
     scale_bytes_ = 0;
-    if (weight.format == WeightFormat::int4_group) {
+    if (weight.format == DeviceFormat::int4_group) {
       scale_bytes_ = kSlabIn / weight.group * kTileOut * 2;
       scales_ = scales + (tile * of_tile + first_slab() + slab_) * scale_bytes_ + lane() * 16;
-    } else if (weight.format == WeightFormat::fp8_block) {
+    } else if (weight.format == DeviceFormat::fp8_block) {
       scale_bytes_ = sizeof(float);
       const int64_t block_row = tile / (kFp8Block / kTileOut);
       scales_ = scales + (block_row * of_tile + first_slab() + slab_) * scale_bytes_;
@@ -81,18 +82,26 @@ class SlabStream {
       } else {
         copy_16_async(slot + 1024, values_ + 1024);
         copy_16_async(slot + 1536, values_ + 1536);
-        if (lane() * 4 < scale_bytes_) copy_4_async(slot + 2048, scales_);
+        if (lane() * 4 < scale_bytes_) copy_4_async(slot + kSlotValues, scales_);
       }
-      values_ += kWarps * slab_bytes_;
-      scales_ += kWarps * scale_bytes_;
-      slab_ += kWarps;
-      if (slab_ >= slabs()) {
-        tile_ += work_.teams;
-        if (tile_ < work_.slabs.units) begin_tile();
-      }
+      half_left_ = slab_bytes_ > kSlotValues && !half_left_;
+      if (half_left_)
+        values_ += kSlotValues;
+      else
+        advance();
     }
     end_copy_group();  // also an empty group: groups are counted
     fill_ = fill_ + kSlotBytes == kRingBytes ? 0 : fill_ + kSlotBytes;
+  }
+
+  // To the next slab.
+  __device__ void advance() {
+    values_ += kWarps * slab_bytes_ - (slab_bytes_ > kSlotValues ? kSlotValues : 0);
+    scales_ += kWarps * scale_bytes_;
+    slab_ += kWarps;
+    if (slab_ < slabs()) return;
+    tile_ += work_.teams;
+    if (tile_ < work_.slabs.units) begin_tile();
   }
 
   const FewRows& work_;
@@ -102,6 +111,7 @@ class SlabStream {
   // Of the next load.
   int tile_, job_ = 0, slab_ = 0;
   int slab_bytes_ = 0, scale_bytes_ = 0;
+  bool half_left_ = false;  // of a slab that comes in two
   const std::byte* values_ = nullptr;  // this lane's
   const std::byte* scales_ = nullptr;
 };

@@ -6,7 +6,6 @@
 
 #include "kernels/cuda/expert_slabs.cuh"
 #include "kernels/cuda/int4_products.cuh"
-#include "kernels/cuda/split_floats.cuh"
 
 namespace slip {
 
@@ -18,7 +17,7 @@ enum class SlabKind : uint8_t {
   int4,     // in groups of 128
   int4_64,  // in groups of 64
   fp8,
-  bf16,  // in whole slabs and tiles
+  f16,
   any,
 };
 
@@ -34,7 +33,6 @@ struct RoundedInputs {
   IntegerUnit* integer_units;  // [rows][slabs]
   std::byte* halves;           // the same of round_slab()
   float* half_units;
-  std::byte* splits;  // the same of split_slab()
   const float* rows;  // as they are
   int in, slabs;
   InputForms forms;
@@ -47,8 +45,7 @@ struct RoundedInputs {
     const int all = count * slabs;
     integers = memory;
     halves = integers + (has_integers() ? all * kSlabBytes : 0);
-    splits = halves + (has_halves() ? all * kSlabBytes : 0);
-    integer_units = reinterpret_cast<IntegerUnit*>(splits + (has_splits() ? all * kSplitBytes : 0));
+    integer_units = reinterpret_cast<IntegerUnit*>(halves + (has_halves() ? all * kSlabBytes : 0));
     half_units = reinterpret_cast<float*>(integer_units + (has_integers() ? all : 0));
   }
 
@@ -112,7 +109,6 @@ struct RoundedInputs {
       const float unit = round_slab(x, 0, 1, halves + item * kSlabBytes);
       if (first) half_units[item] = unit;
     }
-    if (has_splits()) split_slab(x, splits + item * kSplitBytes);
   }
 
  private:
@@ -121,10 +117,8 @@ struct RoundedInputs {
                                   : kKind == SlabKind::int4 || kKind == SlabKind::int4_64;
   }
   __device__ bool has_halves() const {
-    return kKind == SlabKind::any ? forms.halves : kKind == SlabKind::fp8;
-  }
-  __device__ bool has_splits() const {
-    return kKind == SlabKind::any ? forms.splits : kKind == SlabKind::bf16;
+    return kKind == SlabKind::any ? forms.halves
+                                  : kKind == SlabKind::fp8 || kKind == SlabKind::f16;
   }
 };
 
@@ -133,8 +127,7 @@ __host__ __device__ inline int rounded_inputs_bytes(int rows, int slabs, const I
   constexpr int kSlabBytes = slab_input_bytes(1);
   const int integers = (forms.integers ? kSlabBytes + int(sizeof(IntegerSlab)) : 0) +
                        (forms.int4_64 ? kSlabBytes + int(sizeof(IntegerSlabOf<2>)) : 0);
-  const int each = integers + (forms.halves ? kSlabBytes + int(sizeof(float)) : 0) +
-                   (forms.splits ? kSplitBytes : 0);
+  const int each = integers + (forms.halves ? kSlabBytes + int(sizeof(float)) : 0);
   return (rows * slabs * each + 15) / 16 * 16;
 }
 
@@ -200,7 +193,7 @@ __device__ __forceinline__ void put_int4_values(const Int4Words<kGroups> (&tiles
 // A lane's part of a slab of any other kind.
 template <class Slab>
 struct HalfWords {
-  static constexpr bool kOneScale = Slab::kFormat == WeightFormat::fp8_block;
+  static constexpr bool kOneScale = Slab::kFormat == DeviceFormat::fp8_block;
   static constexpr int kBytes = slab_bytes(Slab::kFormat);  // of the slab
   uint32_t words[Slab::kWords];
   const std::byte* scales;
@@ -265,26 +258,6 @@ __device__ __forceinline__ void put_half_values(const HalfWords<Slab>& loaded, c
   }
 }
 
-// The same of one weight of bf16.
-template <class Inputs, class UserRows, class ValuesOf>
-__device__ __forceinline__ void put_bf16_values(const Bf16Words& words, const Inputs& inputs,
-                                                int slab, const UserRows& users,
-                                                const ValuesOf& values_of) {
-  const int lane = int(threadIdx.x) % kWarp;
-#pragma unroll 1
-  for (int first = 0; first < users.count(); first += kSplitRows) {
-    const int column_user = min(first + lane / 8, users.count() - 1);
-    const float2 values = bf16_slab_values(
-        words, inputs.splits + inputs.place(users.row(column_user), slab) * kSplitBytes +
-                   lane / 4 % 2 * kSplitLow + lane % 4 * 16);
-    const int user = first + lane % 4;
-    if (user >= users.count()) continue;
-    float* place = values_of(user, 0) + lane / 4;
-    place[0] = values.x;
-    place[8] = values.y;
-  }
-}
-
 // The same of floats, without rounding; `outputs` of the 16 exist.
 template <class UserRows, class ValuesOf>
 __device__ __forceinline__ void put_float_values(const WeightTile& tile, int outputs,
@@ -317,20 +290,21 @@ template <class UserRows, class ValuesOf>
 __device__ __forceinline__ void put_values(const WeightTile& tile, int outputs,
                                            const RoundedInputs<SlabKind::any>& inputs, int slab,
                                            const UserRows& users, const ValuesOf& values_of) {
-  if (tile.format == WeightFormat::fp8_block)
+  if (tile.format == DeviceFormat::fp8_block)
     return put_half_values<Fp8Slab, 4>(load_halves<Fp8Slab>(tile, slab), inputs, slab, users,
                                        values_of);
-  if (tile.format == WeightFormat::int4_group && tile.group == kSlabIn) {
+  if (tile.format == DeviceFormat::int4_group && tile.group == kSlabIn) {
     Int4Words<1> words[1];
     load_slab(tile, slab, words[0]);
     return put_int4_values(words, inputs, slab, users, values_of);
   }
-  if (tile.format == WeightFormat::int8_row)
+  if (tile.format == DeviceFormat::int8_row)
     return put_half_values<Int8Slab, 4>(load_halves<Int8Slab>(tile, slab), inputs, slab, users,
                                         values_of);
-  if (tile.format == WeightFormat::bf16 && inputs.in % kSlabIn == 0 && outputs == kTileOut)
-    return put_bf16_values(load_bf16(tile, slab), inputs, slab, users, values_of);
-  if (tile.format != WeightFormat::int4_group)
+  if (tile.format == DeviceFormat::f16_slabs)
+    return put_half_values<F16Slab, 4>(load_halves<F16Slab>(tile, slab), inputs, slab, users,
+                                       values_of);
+  if (tile.format != DeviceFormat::int4_group)
     return put_float_values(tile, outputs, inputs, slab, users, values_of);
   const HalfWords<Int4Slab> words = load_halves<Int4Slab>(tile, slab);
   if (tile.group == 64) return put_half_values<Int4Slab, 2>(words, inputs, slab, users, values_of);
@@ -355,8 +329,8 @@ struct WordsOf<SlabKind::fp8> {
   using Type = HalfWords<Fp8Slab>;
 };
 template <>
-struct WordsOf<SlabKind::bf16> {
-  using Type = Bf16Words;
+struct WordsOf<SlabKind::f16> {
+  using Type = HalfWords<F16Slab>;
 };
 template <SlabKind kKind>
 using SlabWords = typename WordsOf<kKind>::Type;
@@ -367,17 +341,11 @@ __device__ __forceinline__ void put_slab(const Int4Words<kGroups> (&words)[kTile
                                          const ValuesOf& values_of) {
   put_int4_values(words, inputs, slab, users, values_of);
 }
-template <class Inputs, class UserRows, class ValuesOf>
-__device__ __forceinline__ void put_slab(const HalfWords<Fp8Slab> (&words)[1], const Inputs& inputs,
+template <class Slab, class Inputs, class UserRows, class ValuesOf>
+__device__ __forceinline__ void put_slab(const HalfWords<Slab> (&words)[1], const Inputs& inputs,
                                          int slab, const UserRows& users,
                                          const ValuesOf& values_of) {
-  put_half_values<Fp8Slab, 4>(words[0], inputs, slab, users, values_of);
-}
-template <class Inputs, class UserRows, class ValuesOf>
-__device__ __forceinline__ void put_slab(const Bf16Words (&words)[1], const Inputs& inputs,
-                                         int slab, const UserRows& users,
-                                         const ValuesOf& values_of) {
-  put_bf16_values(words[0], inputs, slab, users, values_of);
+  put_half_values<Slab, 4>(words[0], inputs, slab, users, values_of);
 }
 
 // values[0], values[kStride], ...: added in this order.

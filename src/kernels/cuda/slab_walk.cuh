@@ -32,13 +32,10 @@ struct SlabCursor {
   }
 };
 
+template <class Slab>
 __device__ __forceinline__ void load_slab(const WeightTile& tile, int slab,
-                                          HalfWords<Fp8Slab>& words) {
-  words = load_halves<Fp8Slab>(tile, slab);
-}
-
-__device__ __forceinline__ void load_slab(const WeightTile& tile, int slab, Bf16Words& words) {
-  words = load_bf16(tile, slab);
+                                          HalfWords<Slab>& words) {
+  words = load_halves<Slab>(tile, slab);
 }
 
 // A warp's slabs, kAhead of which are on their way. The first ones are asked for when it is made,

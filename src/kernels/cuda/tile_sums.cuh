@@ -80,21 +80,60 @@ __device__ __forceinline__ void add_slab(Sums (&totals)[kRowTiles], const std::b
   }
 }
 
-template <int kRowTiles>
+// The same of f16, in units that are left for the end: each half of a slab is a chain of sums.
+template <int kRowTiles, class Stream>
+__device__ __forceinline__ void add_f16_slab(Sums (&totals)[kRowTiles], Stream& stream,
+                                             const RoundedRows& from, int index,
+                                             const LaneRows<kRowTiles>& lane_rows) {
+  const std::byte* inputs = from.inputs + index * slab_input_bytes(from.rows);
+  constexpr int kWords = F16Slab::kWords / 2;
+  Sums sums[kRowTiles][2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    uint32_t words[kWords];
+    load_lane_words(stream.next(), 0, words);
+#pragma unroll
+    for (int pair = 0; pair < kStepsPerSlab / 4; ++pair)
+#pragma unroll
+      for (int t = 0; t < kRowTiles; ++t) {
+        const uint4 x = *reinterpret_cast<const uint4*>(
+            inputs + lane_rows.halves[t] +
+            (half * kStepsPerSlab / 4 + pair) * lane_rows.pair_bytes);
+        mma(sums[t][half], F16Slab::fragment(words, 2 * pair), x.x, x.y);
+        mma(sums[t][half], F16Slab::fragment(words, 2 * pair + 1), x.z, x.w);
+      }
+  }
+  const float* units = from.unit(index);
+#pragma unroll
+  for (int t = 0; t < kRowTiles; ++t) {
+    const float even = units[lane_rows.sum_rows[t].x], odd = units[lane_rows.sum_rows[t].y];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float sum = __fadd_rn(sums[t][0].v[i], sums[t][1].v[i]);
+      totals[t].v[i] = __fmaf_rn(sum, i % 2 == 0 ? even : odd, totals[t].v[i]);
+    }
+  }
+}
+
+// The next slab of the stream.
+template <int kRowTiles, class Stream>
 __device__ __forceinline__ void add_slab_of(const DeviceWeight& weight, Sums (&totals)[kRowTiles],
-                                            const std::byte* slab, const RoundedRows& from,
-                                            int index, const LaneRows<kRowTiles>& lane_rows) {
-  if (weight.format == WeightFormat::int4_group) {
+                                            Stream& stream, const RoundedRows& from, int index,
+                                            const LaneRows<kRowTiles>& lane_rows) {
+  if (weight.format == DeviceFormat::f16_slabs)
+    return add_f16_slab(totals, stream, from, index, lane_rows);
+  const std::byte* slab = stream.next();
+  if (weight.format == DeviceFormat::int4_group) {
     const auto scales = [&](int group) { return lane_scales(slab + 1024 + group * 32); };
     if (weight.group == 64)
       add_slab<Int4Slab, 4>(totals, slab, from, index, lane_rows, scales);
     else
       add_slab<Int4Slab, 2>(totals, slab, from, index, lane_rows, scales);
-  } else if (weight.format == WeightFormat::int8_row) {  // its scale is the same for all slabs
+  } else if (weight.format == DeviceFormat::int8_row) {  // its scale is the same for all slabs
     add_slab<Int8Slab, 8>(totals, slab, from, index, lane_rows,
                           [](int) { return make_float2(1, 1); });
   } else {
-    const float scale = *reinterpret_cast<const float*>(slab + 2048) * kFp8Factor;
+    const float scale = *reinterpret_cast<const float*>(slab + kSlotValues) * kFp8Factor;
     add_slab<Fp8Slab, 8>(totals, slab, from, index, lane_rows,
                          [&](int) { return make_float2(scale, scale); });
   }
@@ -105,9 +144,10 @@ template <int kRowTiles>
 struct TileOfAny {
   Sums totals[kRowTiles];
 
-  __device__ void add(const DeviceWeight& weight, const std::byte* slab, const RoundedRows& from,
+  template <class Stream>
+  __device__ void add(const DeviceWeight& weight, Stream& stream, const RoundedRows& from,
                       int index, const LaneRows<kRowTiles>& lanes) {
-    add_slab_of(weight, totals, slab, from, index, lanes);
+    add_slab_of(weight, totals, stream, from, index, lanes);
   }
   // To row r of `partials`, from the lane's output on.
   __device__ void write(float* partials, int rows) const {
@@ -144,7 +184,7 @@ __device__ __forceinline__ void walk_tiles(const FewRows& work, Stream& stream,
       while (tile >= work.slabs.list[job].end) ++job;
       TileOfAny<kRowTiles> sums;
       for (int slab = warp_of_team(); slab < stream.slabs(); slab += kWarps)
-        sums.add(work.slabs.list[job].weight, stream.next(), rounded, slab, lanes);
+        sums.add(work.slabs.list[job].weight, stream, rounded, slab, lanes);
       sums.write(own, rounded.rows);
       own += kTeams * tile_partials;
       tile += work.teams;

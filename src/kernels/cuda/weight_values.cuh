@@ -14,7 +14,12 @@ __device__ inline float slab_value(const DeviceWeight& table, int64_t output, in
   const int step = int(input % kSlabIn / 16), within = int(input % 4);
   const auto* bytes = reinterpret_cast<const uint8_t*>(table.values) +
                       (tile * slabs + slab) * slab_bytes(table.format);
-  if (table.format == WeightFormat::int4_group) {
+  if (table.format == DeviceFormat::f16_slabs) {
+    const int half = (step * kWarp + lane) * 8 + within / 2 * 4 + (upper ? 2 : 0) + within % 2;
+    return __half2float(reinterpret_cast<const __half*>(bytes)[half]) *
+           static_cast<const float*>(table.scales)[output];
+  }
+  if (table.format == DeviceFormat::int4_group) {
     const int nibble = (upper ? 1 : 0) + within / 2 * 2 + within % 2 * 4;
     const int byte = (step / 4 * kWarp + lane) * 16 + step % 4 * 4 + nibble / 2;
     const int code = bytes[byte] >> (nibble % 2 * 4) & 15;
@@ -25,21 +30,21 @@ __device__ inline float slab_value(const DeviceWeight& table, int64_t output, in
   }
   const int code = bytes[(step / 2 * kWarp + lane) * 16 + step % 2 * 8 + (upper ? 4 : 0) + within];
   const auto* scales = static_cast<const float*>(table.scales);
-  if (table.format == WeightFormat::int8_row) return float(int8_t(code)) * scales[output];
+  if (table.format == DeviceFormat::int8_row) return float(int8_t(code)) * scales[output];
   const uint16_t bits = uint16_t((code & 0x7f) << 7 | (code & 0x80) << 8);
   return __half2float(__ushort_as_half(bits)) * kFp8Factor *
          scales[output / kFp8Block * slabs + slab];
 }
 
 // Of a row of floats.
-__device__ inline float float_value(const std::byte* row, WeightFormat format, int64_t input) {
-  if (format == WeightFormat::f32) return reinterpret_cast<const float*>(row)[input];
+__device__ inline float float_value(const std::byte* row, DeviceFormat format, int64_t input) {
+  if (format == DeviceFormat::f32) return reinterpret_cast<const float*>(row)[input];
   const uint16_t bits = reinterpret_cast<const uint16_t*>(row)[input];
-  return format == WeightFormat::bf16 ? bf16_value(bits) : __half2float(__ushort_as_half(bits));
+  return format == DeviceFormat::bf16 ? bf16_value(bits) : __half2float(__ushort_as_half(bits));
 }
 
 __device__ inline float float_value(const DeviceWeight& table, int64_t output, int64_t input) {
-  const int64_t size = table.format == WeightFormat::f32 ? 4 : 2;
+  const int64_t size = table.format == DeviceFormat::f32 ? 4 : 2;
   const std::byte* row = table.values + output * ((table.in * size + 15) / 16 * 16);
   return float_value(row, table.format, input);
 }
