@@ -190,14 +190,14 @@ void CudaOps::run_experts(const ExpertsArgs& args, const Choosing& choosing,
                    .shared_forms = forms_of({{shared.gate, shared.up}}),
                    .down_forms = table.down_forms,
                    .shared_down_forms = forms_of({{shared.down}}),
+                   .gelu = args.activation == Activation::gelu_tanh,
+                   .add = args.add,
                    .rows = int32_t(rows),
                    .hidden = int32_t(hidden),
                    .top_k = int32_t(top_k),
                    .experts = int32_t(experts),
                    .width = int32_t(width),
-                   .shared_width = int32_t(shared_width),
-                   .gelu = args.activation == Activation::gelu_tanh,
-                   .add = args.add};
+                   .shared_width = int32_t(shared_width)};
   float* activations = args.scratch.f32();
   if (rows <= kFewRows || !std::all_of(args.experts.begin(), args.experts.end(), suits_many_rows))
     return run_few_rows(launcher_, step, activations);

@@ -107,12 +107,12 @@ struct ExpertsStep {
   DeviceMlp shared;
   InputForms forms, shared_forms;  // of gate and up
   InputForms down_forms, shared_down_forms;
+  bool gelu;  // instead of SiLU
+  bool add;   // to what is in `out`
   int32_t rows, hidden;
   int32_t top_k;  // 0: the shared expert alone
   int32_t experts, width;
   int32_t shared_width;  // 0: no shared expert
-  bool gelu;             // instead of SiLU
-  bool add;              // to what is in `out`
 };
 
 // Experts of which the kernels for few rows choose a row's themselves, if logits come in quads.

@@ -82,8 +82,9 @@ void launch_down(const Launcher& launcher, const ExpertsStep& step, float* activ
          kernel, step, activations);
 }
 
-// As published files have them, with the shared expert as it is, or the hybrid's, or none. Experts
-// whose width is an odd number of half slabs have groups of 64 in down.
+// As published files have them, with the shared expert as it is, or the hybrid's, or none; all in
+// FP8, or in 16 bits. INT4 experts whose width is an odd number of half slabs have groups of 64 in
+// down.
 template <bool kOneRow>
 void launch_kinds(const Launcher& launcher, const ExpertsStep& step, int most_bytes,
                   float* activations) {
@@ -94,15 +95,23 @@ void launch_kinds(const Launcher& launcher, const ExpertsStep& step, int most_by
   const bool alone = step.shared_width == 0;
 
   const InputForms &forms = step.forms, &shared = step.shared_forms;
-  const auto gate_up = !suits || !forms.int4  ? launch_gate_up<kOneRow, any, any>
-                       : alone || shared.int4 ? launch_gate_up<kOneRow, int4, int4>
-                       : shared.fp8           ? launch_gate_up<kOneRow, int4, fp8>
-                       : shared.f16           ? launch_gate_up<kOneRow, int4, f16>
-                                              : launch_gate_up<kOneRow, any, any>;
+  const bool all_fp8 = suits && forms.fp8 && (alone || shared.fp8);
+  const bool all_f16 = suits && forms.f16 && (alone || shared.f16);
+  const auto gate_up = all_fp8                 ? launch_gate_up<kOneRow, fp8, fp8>
+                       : all_f16               ? launch_gate_up<kOneRow, f16, f16>
+                       : !suits || !forms.int4 ? launch_gate_up<kOneRow, any, any>
+                       : alone || shared.int4  ? launch_gate_up<kOneRow, int4, int4>
+                       : shared.fp8            ? launch_gate_up<kOneRow, int4, fp8>
+                       : shared.f16            ? launch_gate_up<kOneRow, int4, f16>
+                                               : launch_gate_up<kOneRow, any, any>;
   gate_up(launcher, step, most_bytes, activations);
 
   const InputForms &down_forms = step.down_forms, &shared_down = step.shared_down_forms;
-  const auto down = suits && down_forms.int4_64 && (alone || shared_down.int4_64)
+  const bool all_down_fp8 = suits && down_forms.fp8 && (alone || shared_down.fp8);
+  const bool all_down_f16 = suits && down_forms.f16 && (alone || shared_down.f16);
+  const auto down = all_down_fp8   ? launch_down<kOneRow, fp8, fp8>
+                    : all_down_f16 ? launch_down<kOneRow, f16, f16>
+                    : suits && down_forms.int4_64 && (alone || shared_down.int4_64)
                         ? launch_down<kOneRow, int4_64, int4_64>
                     : !suits || !down_forms.int4 ? launch_down<kOneRow, any, any>
                     : alone || shared_down.int4  ? launch_down<kOneRow, int4, int4>

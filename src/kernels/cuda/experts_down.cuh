@@ -88,9 +88,12 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   }
   const WeightTile* shared_tiles = tiles + experts * kDownTiles;
   __syncthreads();
+  // Tiles of int4 side by side, others one after the other: they are larger.
   constexpr bool kWalks = kExpertsKind != SlabKind::any;
-  constexpr int kAhead = 2;
-  SlabWalk<SlabWords<kExpertsKind>, kDownTiles, kAhead> walk(tiles, kWalks ? experts : 0, slabs);
+  constexpr int kTiles = is_int4(kExpertsKind) ? kDownTiles : 1;
+  constexpr int kAhead = kExpertsKind == SlabKind::f16 && !kOneRow ? 1 : 2;
+  SlabWalk<SlabWords<kExpertsKind>, kTiles, kAhead> walk(
+      tiles, kWalks ? experts * (kDownTiles / kTiles) : 0, slabs);
   // Of several rows there is too much to have on its way.
   constexpr bool kSharedAhead = kOneRow && kSharedKind == SlabKind::fp8;
   using SharedWalk = SlabWalk<SlabWords<kSharedKind>, 1, 1>;
@@ -150,9 +153,16 @@ __global__ void __launch_bounds__(kWalkThreads, 1)
   };
   if constexpr (kWalks) {
     walk.run([&](const auto& words, const SlabCursor& at) {
-      put(at, [&](const auto& users, const auto& values_of) {
-        put_slab(words, inputs, at.slab, users, values_of);
-      });
+      if constexpr (kTiles == kDownTiles) {
+        put(at, [&](const auto& users, const auto& values_of) {
+          put_slab(words, inputs, at.slab, users, values_of);
+        });
+      } else {
+        put({at.slot / kDownTiles, at.slab}, [&](const auto& users, const auto& values_of) {
+          put_slab(words, inputs, at.slab, users,
+                   [&](int user, int) { return values_of(user, at.slot % kDownTiles); });
+        });
+      }
     });
   } else {
 #pragma unroll 1

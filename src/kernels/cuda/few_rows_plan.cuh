@@ -77,7 +77,7 @@ inline Plan plan_few_rows(const Launcher& launcher, FewRows& work, bool int4) {
     const int length = piece_length(work.slabs_per_part, rows);
     const int slot_bytes = int4 ? int4_slot_bytes(length) : kByteSlot;
     const std::span<const int> rings =
-        int4 ? std::span<const int>(kInt4Rings[length - 1]) : std::span<const int>(kByteRings);
+        int4 ? std::span<const int>(int4_rings(length)) : std::span<const int>(kByteRings);
     for (const int slots : rings) {
       work.slots = slots;
       for (int at_once = most; at_once >= (slots == rings.back() ? 1 : few); --at_once) {

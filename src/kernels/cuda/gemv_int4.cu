@@ -104,14 +104,20 @@ Int4Kernel kernel_for(int length) {
                                : int4_rows_kernel<kLongPiece, kMostRows, kRows, kNormSlabs>;
 }
 
+template <Rows kRows, int kMostRows>
+Int4Kernel many_rows_kernel_for(int length) {
+  return length == kSingle ? int4_rows_kernel<kSingle, kMostRows, kRows, 0>
+                           : int4_rows_kernel<kShortPiece, kMostRows, kRows, 0>;
+}
+
 template <Rows kRows>
 Int4Kernel kernel_for(int length, int rows) {
   switch (int4_most_rows(rows)) {
     case 1: return kernel_for<kRows, 1, 0>(length);
     case kIntegerRows: return kernel_for<kRows, kIntegerRows, 0>(length);
-    case 8: return int4_rows_kernel<kLongPiece, 8, kRows, 0>;
-    case 12: return int4_rows_kernel<1, 12, kRows, 0>;
-    default: return int4_rows_kernel<1, 16, kRows, 0>;
+    case 8: return kernel_for<kRows, 8, 0>(length);
+    case 12: return many_rows_kernel_for<kRows, 12>(length);
+    default: return many_rows_kernel_for<kRows, 16>(length);
   }
 }
 

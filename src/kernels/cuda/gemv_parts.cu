@@ -171,14 +171,15 @@ using PartsKernel = void (*)(FewRows);
 // Parts have between 17 and kPartSlabs slabs.
 constexpr int kPartLength = piece_length(kPartSlabs, 1);
 static_assert(kPartLength == kLongPiece);
+constexpr int kManyRowsPartLength = piece_length(kPartSlabs, int(kFewLinearRows));
 
 PartsKernel int4_kernel_for(int rows) {
   switch (int4_most_rows(rows)) {
     case 1:
     case kIntegerRows: return int4_part_kernel<kPartLength, kIntegerRows>;
     case 8: return int4_part_kernel<kPartLength, 8>;
-    case 12: return int4_part_kernel<1, 12>;
-    default: return int4_part_kernel<1, 16>;
+    case 12: return int4_part_kernel<kManyRowsPartLength, 12>;
+    default: return int4_part_kernel<kManyRowsPartLength, 16>;
   }
 }
 
@@ -204,7 +205,7 @@ std::optional<Plan> plan_all_parts(const Launcher& launcher, FewRows& work) {
   if (rows > kIntegerRows || work.tiles_at_once * rows > kMostPlaces) return {};
   const int parts = linear_parts(work.input.in);
   const int partials = kTeams * work.tiles_at_once * parts * kWarps * rows * kPartialStride;
-  work.slots = work.early_slots = kInt4Rings[kPartLength - 1][0];
+  work.slots = work.early_slots = int4_rings(kPartLength)[0];
   work.inputs_at = kTeams * kWarps * work.slots * int4_slot_bytes(kPartLength);
   work.units_at = work.inputs_at + work.slabs_per_tile * slab_input_bytes(rows);
   work.partials_at = end_of_integers(work, work.slabs_per_tile, rows);

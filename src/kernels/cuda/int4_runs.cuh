@@ -11,13 +11,15 @@ namespace slip::gemv {
 // Of a tile whose slabs the warps of a team share.
 constexpr int longest_run(int slabs) { return (slabs + kWarps - 1) / kWarps; }
 
-// Slabs of a piece. The products of several hide each other's latency: threes, and of up to four
-// rows twos where a run would end in zeros. Of many rows there are registers for one.
-inline constexpr int kShortPiece = 2, kLongPiece = 3, kLongPieceRows = 8;
+// Slabs of a piece. The products of several hide each other's latency: twos, and threes where a run
+// then ends in fewer zeros or, of five to eight rows, is long. Of more rows there are registers for
+// two, and zeros cost more than single slabs do.
+inline constexpr int kSingle = 1, kShortPiece = 2, kLongPiece = 3, kLongPieceRows = 8;
 constexpr int piece_length(int slabs, int rows) {
   const int run = longest_run(slabs);
-  if (rows > kLongPieceRows) return 1;
-  return rows > kIntegerRows || run == 3 || run == 5 || run == 6 ? kLongPiece : kShortPiece;
+  if (rows > kLongPieceRows) return run % 2 == 0 ? kShortPiece : kSingle;
+  const bool longer = rows > kIntegerRows && run > 6;
+  return longer || run == 3 || run == 5 || run == 6 ? kLongPiece : kShortPiece;
 }
 
 // Kernels are made for up to so many rows.
@@ -27,6 +29,7 @@ constexpr int int4_most_rows(int rows) {
 
 // Slots of a warp's ring, of pieces of one slab, two and three (few_rows_plan.cuh chooses).
 inline constexpr int kInt4Rings[3][3] = {{8, 5, 3}, {4, 3, 1}, {3, 2, 1}};
+constexpr const int (&int4_rings(int length))[3] { return kInt4Rings[length - kSingle]; }
 constexpr int int4_slot_bytes(int length) {
   return length * (Int4Words<1>::kBytes + Int4Words<1>::kScaleBytes);
 }
@@ -113,6 +116,7 @@ class Int4Runs {
 
  private:
   using Words = Int4Words<1>;
+  static constexpr int kMostRowsBesidePiece = 12;  // whose sums leave registers for all of a piece
 
   template <int kRowTiles>
   __device__ __forceinline__ void add_piece(const RoundedRows& from,
@@ -120,18 +124,32 @@ class Int4Runs {
                                             Int4Sums<kRowTiles>& sums) {
     wait();
     const std::byte* slot = ring_ + slot_;
-    Words words[kLength];  // what is missing of a piece has scales of zero
-#pragma unroll
-    for (int i = 0; i < kLength; ++i)
-      words[i].load_shared(
+    const auto load = [&](int i, Words& words) {  // what is missing of a piece has scales of zero
+      words.load_shared(
           slot + i * Words::kBytes + Words::lane_values(),
           slot + kLength * Words::kBytes + i * Words::kScaleBytes + Words::lane_scales());
-    __syncwarp();
-    ask();
+    };
     const int first = Run(work_, now_).first + now_.done;
+    constexpr int kChains = kLength == kSingle ? 2 : 1;
+    if constexpr (kLength > kSingle && kRowTiles * kIntegerRows > kMostRowsBesidePiece) {
 #pragma unroll
-    for (int i = 0; i < kLength; ++i)
-      sums.template add<kLength == 1 ? 2 : 1>(words[i], from, first + i, lanes);
+      for (int i = 0; i < kLength; ++i) {
+        Words words;
+        load(i, words);
+        sums.template add<kChains>(words, from, first + i, lanes);
+      }
+      __syncwarp();
+      ask();
+    } else {
+      Words words[kLength];
+#pragma unroll
+      for (int i = 0; i < kLength; ++i) load(i, words[i]);
+      __syncwarp();
+      ask();
+#pragma unroll
+      for (int i = 0; i < kLength; ++i)
+        sums.template add<kChains>(words[i], from, first + i, lanes);
+    }
   }
 
   // Slabs, counted from the first that the block has rows for.
@@ -151,8 +169,8 @@ class Int4Runs {
 
   // Until the piece that is next has arrived.
   __device__ __forceinline__ void wait() const {
-    constexpr int kLong = kInt4Rings[kLength - 1][0], kMiddle = kInt4Rings[kLength - 1][1],
-                  kShort = kInt4Rings[kLength - 1][2];
+    constexpr int kLong = int4_rings(kLength)[0], kMiddle = int4_rings(kLength)[1],
+                  kShort = int4_rings(kLength)[2];
     if (work_.slots == kLong)
       wait_for_copies<kLong - 1>();
     else if (work_.slots == kMiddle)

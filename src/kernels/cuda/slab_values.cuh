@@ -21,6 +21,10 @@ enum class SlabKind : uint8_t {
   any,
 };
 
+constexpr bool is_int4(SlabKind kind) {
+  return kind == SlabKind::int4 || kind == SlabKind::int4_64;
+}
+
 // Groups of a slab of int4.
 constexpr int groups_of(SlabKind kind) { return kind == SlabKind::int4_64 ? 2 : 1; }
 
@@ -113,12 +117,10 @@ struct RoundedInputs {
 
  private:
   __device__ bool has_integers() const {
-    return kKind == SlabKind::any ? forms.integers
-                                  : kKind == SlabKind::int4 || kKind == SlabKind::int4_64;
+    return kKind == SlabKind::any ? forms.integers : is_int4(kKind);
   }
   __device__ bool has_halves() const {
-    return kKind == SlabKind::any ? forms.halves
-                                  : kKind == SlabKind::fp8 || kKind == SlabKind::f16;
+    return kKind == SlabKind::any ? forms.halves : kKind == SlabKind::fp8 || kKind == SlabKind::f16;
   }
 };
 
@@ -314,8 +316,7 @@ __device__ __forceinline__ void put_values(const WeightTile& tile, int outputs,
 // A tile of a weight of a kind.
 template <SlabKind kKind>
 __device__ __forceinline__ WeightTile tile_of(const ExpertWeight& weight, int tile, int in) {
-  if constexpr (kKind == SlabKind::int4 || kKind == SlabKind::int4_64)
-    return int4_tile(weight, tile, in, groups_of(kKind));
+  if constexpr (is_int4(kKind)) return int4_tile(weight, tile, in, groups_of(kKind));
   return weight_tile(weight, tile, in);
 }
 
