@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Measures what README and docs/status.md say of GPUs, on this one, with random weights of the
 # published shapes, and keeps the output in a folder of bench/results:
-#   bench/gpu.sh [PART...]    decode drafts recipes contexts gemma ops; without any, all of them
+#   bench/gpu.sh [PART...]    decode drafts recipes contexts gemma formats ops; without any, all of them
 #   SLIPSTREAM=PROGRAM FOLDER=DIR bench/gpu.sh    another program, another folder
 # 122B needs 80 GB of the GPU's memory: what does not fit is said, and the others are measured.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 slipstream=${SLIPSTREAM:-build/slipstream}
-known=(decode drafts recipes contexts gemma ops)
+known=(decode drafts recipes contexts gemma formats ops)
 parts=("$@")
 [ $# -gt 0 ] || parts=("${known[@]}")
 for part in "${parts[@]}"; do
@@ -92,6 +92,18 @@ part_gemma() {
   done
   for recipe in bf16 k4v4; do
     measure gemma-4.txt bench gemma-4-31b --synthetic --head int8 --kv-cache "$recipe" -p '' -n 32 -d 32768
+  done
+}
+
+# Files as they are most often published: in FP8 (Qwen) and in BF16 (Gemma), and the other way round.
+# Nothing is rounded.
+part_formats() {
+  for shape in qwen3.5-122b-a10b-fp8 qwen3.5-35b-a3b-{fp8,bf16} qwen3.5-27b-{fp8,bf16} \
+    gemma-4-{31b,26b-a4b}{,-fp8,-bf16} gemma-4-{12b,e4b,e2b}-bf16; do
+    measure formats.txt bench "$shape" --synthetic -d 0 -p 2048 -n 128
+  done
+  for shape in qwen3.5-35b-a3b-fp8 gemma-4-26b-a4b-bf16; do
+    measure "ops.$shape.txt" bench ops "$shape" --rows 1,3,8
   done
 }
 

@@ -22,6 +22,8 @@ sanitized=(NormEqual.GatedRmsNorm NormEqual.RopeTable NormEqual.Join NormEqual.P
   ExpertsEqual.ManyExperts AttentionEqual.HostileScores AttentionEqual.EqualScoresAreTheExactMean
   DeltaNetEqual.HostileGates RecordReplay.RecordsMatchTheReference KvCodesEqual.HostileScores
   KvCodesEqual.RowsAreLeftAsTheTailHoldsThem FusedEqual.GateHeadsThenLinear
+  LargeFloats.NormLinearsEqualNormAndLinears LargeFloats.OutputsOfAnyMagnitude
+  LargeFloats.EmbedIsExact ExpertsEqual.LargeFloats
   MixerEqual.GatedDeltaNet WideEqual.IntegersAreExact WideEqual.GatedMlp
   KvCodesEqual.WideHeadsOfManyRows)
 

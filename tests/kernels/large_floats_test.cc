@@ -7,9 +7,10 @@ namespace {
 constexpr int64_t kLargeRows[] = {1, 2, 5, 9, 16};
 constexpr int64_t kMostFew = 16;
 
-// Whole tiles and slabs, neither, and so wide that inputs are cut into parts.
+// Whole tiles and slabs, more of them, neither, and so wide that inputs are cut into parts.
 std::vector<WeightInfo> large_cases() {
   return {{WeightFormat::bf16, 512, 512, 0},
+          {WeightFormat::bf16, 520, 1536, 0},
           {WeightFormat::f16, 530, 577, 0},
           {WeightFormat::bf16, 645, 1030, 0},
           {WeightFormat::bf16, 512, 8321, 0}};
@@ -86,18 +87,20 @@ TEST_P(LargeFloats, RowsAreInvariant) {
   }
 }
 
-// Large ones beside small ones and others, normed on their way in.
+// Large ones beside small ones, and in the end beside others, normed on their way in.
 TEST_P(LargeFloats, NormLinearsEqualNormAndLinears) {
   Rng rng(5);
   constexpr int64_t kIn = 640;
   std::vector<TestWeight> weights;
   for (const WeightInfo& info :
        {WeightInfo{WeightFormat::bf16, 520, kIn, 0}, WeightInfo{WeightFormat::bf16, 5, kIn, 0},
-        WeightInfo{WeightFormat::int4_group, 48, kIn, 128},
         WeightInfo{WeightFormat::f16, 512, kIn, 0}})
     weights.push_back(make_weight(ops(), info, Fill::random, rng));
   const Guarded scale = random_tensor({kIn}, rng);
-  for (const int64_t rows : {1, 3}) {
+  for (const int64_t rows : {1, 3, 11, 3}) {
+    if (rows == 11)
+      weights.push_back(
+          make_weight(ops(), {WeightFormat::int4_group, 48, kIn, 128}, Fill::random, rng));
     const Guarded x = random_tensor({rows, kIn}, rng);
     const Guarded normed({rows, kIn}), normed_first({rows, kIn});
     std::vector<Guarded> outs, outs_first;

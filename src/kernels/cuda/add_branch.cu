@@ -15,7 +15,7 @@ constexpr int kMostHeld = 2;  // slabs of a warp
 
 template <int kHeld, bool kRounds>
 __global__ void __launch_bounds__(kMostWarps* kWarp)
-    add_branch_kernel(const __grid_constant__ BranchParams p, std::byte* rounded) {
+    add_branch_kernel(const __grid_constant__ BranchParams p, RoundedTo rounded) {
   __shared__ float squares[kJoinNorms * kMostHeld * kMostWarps];
   let_next_begin();
   JoinedRow<kHeld> row(p, int(blockIdx.x), squares, [] {});
@@ -29,11 +29,11 @@ __global__ void __launch_bounds__(kMostWarps* kWarp)
     if constexpr (kRounds) {
       if (o > 0) continue;
       const int slabs = JoinedRow<kHeld>::slabs_of(p);
-      const gemv::RoundedRows to = gemv::rounded_rows(rounded, int(gridDim.x), slabs);
 #pragma unroll
       for (int i = 0; i < kHeld; ++i)
         if (output.slab(i) < slabs)
-          to.round<true>(output.quads[i], int(blockIdx.x), output.slab(i));
+          gemv::round_to(rounded, output.quads[i], int(blockIdx.x), int(gridDim.x), output.slab(i),
+                         slabs);
     }
   }
 }
@@ -69,20 +69,21 @@ std::optional<BranchParams> branch_params(const AddBranchArgs& args) {
   return suits ? std::optional(params) : std::nullopt;
 }
 
-void add_branch_rows(const Launcher& launcher, const BranchParams& branch, std::byte* rounded) {
+void add_branch_rows(const Launcher& launcher, const BranchParams& branch,
+                     const RoundedTo& rounded) {
   if (branch.rows == 0) return;
   const int64_t slabs = slab_count(branch.dim);
   const auto warps = unsigned(std::min<int64_t>(slabs, kMostWarps));
   const bool one = slabs <= kMostWarps;
   const auto kernel =
-      rounded ? (one ? add_branch_kernel<1, true> : add_branch_kernel<kMostHeld, true>)
+      rounded.memory ? (one ? add_branch_kernel<1, true> : add_branch_kernel<kMostHeld, true>)
               : (one ? add_branch_kernel<1, false> : add_branch_kernel<kMostHeld, false>);
   launch(launcher, unsigned(branch.rows), warps * kWarp, 0, kernel, branch, rounded);
 }
 
 void CudaOps::add_branch(const AddBranchArgs& args) {
   if (const std::optional<BranchParams> branch = branch_params(args))
-    return add_branch_rows(launcher_, *branch, nullptr);
+    return add_branch_rows(launcher_, *branch, {});
   Ops::add_branch(args);
 }
 

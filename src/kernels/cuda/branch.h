@@ -28,8 +28,9 @@ struct BranchParams {
 // Nothing where the rows are such as no kernel here takes.
 std::optional<BranchParams> branch_params(const AddBranchArgs& args);
 
-// `rounded`: where the first output goes as projections take it (linear.h); null: nowhere.
-void add_branch_rows(const Launcher& launcher, const BranchParams& branch, std::byte* rounded);
+// `rounded`: where the first output goes as projections take it.
+void add_branch_rows(const Launcher& launcher, const BranchParams& branch,
+                     const RoundedTo& rounded);
 
 // The same on the way into weights that multiply the first output, for sums that do not replace
 // the residual: every block reads it, and some write the sum and all outputs. Weights of int4 in

@@ -89,7 +89,7 @@ class CudaOps : public Ops {
   uint32_t* counters() { return reinterpret_cast<uint32_t*>(counters_.data()); }
 
   // `rounded`: where what is normed goes as projections take it (linear.h); null: nowhere.
-  void norm_and_round(const RmsNormArgs& args, std::byte* rounded);
+  void norm_and_round(const RmsNormArgs& args, const RoundedTo& rounded);
   // Scratch of a linear layer of few rows, which takes its input.parts from it: where its rows may
   // go rounded.
   std::byte* linear_scratch(LinearInput& input, const LinearJobs& slabs);

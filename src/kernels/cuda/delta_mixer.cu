@@ -232,7 +232,7 @@ void CudaOps::gated_delta_net(const GatedDeltaNetArgs& args) {
 
   const LinearJobs slabs = LinearJobs::of_slabs(device_weight(args.weight), args.out.f32());
   LinearInput input{.x = params.delta.out, .rows = rows, .in = args.weight.info.in, .quads = true};
-  const bool rounds = linear_takes_rounded(launcher_, input, slabs);
+  const bool rounds = linear_takes_rounded(launcher_, input, slabs) == RowForm::integers;
   if (rounds) input.rounded = params.rounded = linear_scratch(input, slabs);
   const auto kernel =
       std::ranges::all_of(args.spans, [](const Span& span) { return span.rows <= 1; })

@@ -20,7 +20,7 @@ __global__ void gate_heads_kernel(float* x, const float* q_and_gate, int64_t val
 
 // The same, rounded for the projection that follows; a warp per slab of a row.
 __global__ void round_gated_kernel(const float* x, const float* q_and_gate, int rows, int slabs,
-                                   int slabs_of_head, std::byte* rounded) {
+                                   int slabs_of_head, RoundedTo rounded) {
   let_next_begin();
   wait_for_inputs();
   const int index = int(blockIdx.x) * (kThreads / kWarp) + int(threadIdx.x) / kWarp;
@@ -31,7 +31,7 @@ __global__ void round_gated_kernel(const float* x, const float* q_and_gate, int 
   const float4 gate = *reinterpret_cast<const float4*>(q_and_gate + i + (head + 1) * dim);
   const float4 gated = make_float4(value.x * sigmoid(gate.x), value.y * sigmoid(gate.y),
                                    value.z * sigmoid(gate.z), value.w * sigmoid(gate.w));
-  gemv::rounded_rows(rounded, rows, slabs).round<true>(gated, index / slabs, index % slabs);
+  gemv::round_to(rounded, gated, index / slabs, rows, index % slabs, slabs);
 }
 
 }  // namespace
@@ -50,15 +50,15 @@ void CudaOps::gate_heads_linear(const GateHeadsLinearArgs& args) {
   const int64_t rows = args.x.shape[0], dim = dims["dim"];
   const LinearJobs slabs = LinearJobs::of_slabs(device_weight(args.weight), args.out.f32());
   LinearInput input{.x = args.x.f32(), .rows = rows, .in = args.weight.info.in, .quads = true};
-  if (dim % kSlabIn != 0 || !rows_of_quads(dim, {args.x.data, args.q_and_gate.data}) ||
-      !linear_takes_rounded(launcher_, input, slabs))
+  const std::optional<RowForm> form = linear_takes_rounded(launcher_, input, slabs);
+  if (dim % kSlabIn != 0 || !rows_of_quads(dim, {args.x.data, args.q_and_gate.data}) || !form)
     return Ops::gate_heads_linear(args);
-  std::byte* rounded = linear_scratch(input, slabs);
+  const RoundedTo rounded{linear_scratch(input, slabs), *form};
   const auto count = int(input.in / kSlabIn);
   constexpr int64_t kWarps = kThreads / kWarp;
   launch(launcher_, unsigned((rows * count + kWarps - 1) / kWarps), kThreads, 0, round_gated_kernel,
          args.x.f32(), args.q_and_gate.f32(), int(rows), count, int(dim / kSlabIn), rounded);
-  input.rounded = rounded;
+  input.rounded = rounded.memory;
   linear_few_rows(launcher_, input, {}, slabs, {}, true);
 }
 

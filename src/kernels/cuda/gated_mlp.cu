@@ -14,10 +14,11 @@ void CudaOps::gated_mlp(const GatedMlpArgs& args) {
   const View up{args.scratch.data + gate.bytes(), DType::f32, {rows, width}};
   const LinearJobs down = LinearJobs::of_slabs(device_weight(args.mlp.down), args.out.f32());
   LinearInput mixed{.x = gate.f32(), .rows = rows, .in = width, .quads = true};
-  if (!linear_takes_rounded(launcher_, mixed, down)) return Ops::gated_mlp(args);
+  const std::optional<RowForm> form = linear_takes_rounded(launcher_, mixed, down);
+  if (!form) return Ops::gated_mlp(args);
   const LinearOutput gate_and_up[] = {{args.mlp.gate, gate}, {args.mlp.up, up}};
   linears({.x = args.x, .outputs = gate_and_up});
-  std::byte* rounded = linear_scratch(mixed, down);
+  const RoundedTo rounded{linear_scratch(mixed, down), *form};
   round_few_rows(launcher_, {.x = gate.f32(),
                              .up = up.f32(),
                              .rounded = rounded,
@@ -25,7 +26,7 @@ void CudaOps::gated_mlp(const GatedMlpArgs& args) {
                              .slabs = int(slab_count(width)),
                              .quads = rows_of_quads(width, {gate.data, up.data}),
                              .gelu = args.activation == Activation::gelu_tanh});
-  mixed.rounded = rounded;
+  mixed.rounded = rounded.memory;
   linear_few_rows(launcher_, mixed, {}, down, {}, args.add);
 }
 

@@ -16,7 +16,8 @@ using namespace gemv;
 constexpr int kMostNormSlabs = 4;
 static_assert(kMostNormedSlabs == kMostNormSlabs * kRoundWarps);
 
-constexpr int kPlainRows = 0;  // or, of a row that is to be normed, the most that a warp has of it
+// Of a row that is to be normed, the most slabs that a warp has; or these.
+constexpr int kPlainRows = 0, kRoundedRows = -1;
 
 template <int kRowTiles, int kSlots, int kNormSlabs>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -29,7 +30,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 
   Stream stream(work, shared + int(threadIdx.x) / kWarp * Stream::kRingBytes);
   // A pair of floats per block: from the last one on, for the first ones may have a tile more.
-  constexpr bool kNorms = kNormSlabs != kPlainRows;
+  constexpr bool kNorms = kNormSlabs > 0;
   using Floats = FloatPair<Bf16Row, kRoundWarps, kNorms ? kNormSlabs : 1>;
   std::optional<Floats> floats;
   if (const int pair = int(gridDim.x) - 1 - int(blockIdx.x); kNorms && pair < work.floats.units)
@@ -47,8 +48,13 @@ __global__ void __launch_bounds__(kThreads, 1)
       floats->add(row.x, sums);
       floats->put(sums, float_partials);
     }
-  } else {
+  } else if constexpr (kNormSlabs == kPlainRows) {
     round_plain<false>(SlabItems{work.input, first_row, rows, work.slabs_per_tile}, rounded, asked);
+  } else {
+    asked();
+    wait_for_inputs();
+    copy_rounded(work.input.rounded, rounded_bytes(rows, work.slabs_per_tile, RowForm::halves),
+                 rounded.inputs);
   }
   __syncthreads();
   if (floats) {  // the last threads have the fewest slabs
@@ -71,11 +77,16 @@ FewRowsKernel norming_kernel_for(int slabs) {
                                     : few_rows_kernel<1, kSlots, kMostNormSlabs>;
 }
 
+template <int kSlots, int kHow>
+FewRowsKernel kernel_of_rows(int rows) {
+  return rows <= kMmaRows ? few_rows_kernel<1, kSlots, kHow> : few_rows_kernel<2, kSlots, kHow>;
+}
+
 template <int kSlots>
 FewRowsKernel kernel_for(const FewRows& work, int rows) {
-  return work.norm          ? norming_kernel_for<kSlots>(work.slabs_per_tile)
-         : rows <= kMmaRows ? few_rows_kernel<1, kSlots, kPlainRows>
-                            : few_rows_kernel<2, kSlots, kPlainRows>;
+  return work.norm            ? norming_kernel_for<kSlots>(work.slabs_per_tile)
+         : work.input.rounded ? kernel_of_rows<kSlots, kRoundedRows>(rows)
+                              : kernel_of_rows<kSlots, kPlainRows>(rows);
 }
 
 // Whether `floats` went with them.
@@ -97,19 +108,28 @@ bool any_few_rows(const Launcher& launcher, const LinearInput& input, const Line
   return beside;
 }
 
+int rows_at_once(const Launcher& launcher, const LinearInput& input, const LinearJobs& slabs,
+                 bool int4) {
+  FewRows work = few_rows_work(input, slabs);
+  return plan_few_rows(launcher, work, int4).rows;
+}
+
 bool takes_integers(const DeviceWeight& weight) {
   return weight.format == DeviceFormat::int4_group && weight.group == kSlabIn;
 }
 
 }  // namespace
 
-bool linear_takes_rounded(const Launcher& launcher, const LinearInput& input,
-                          const LinearJobs& slabs) {
-  if (slabs.count == 0 || input.in % kSlabIn != 0) return false;
-  if (input.rows == 0 || input.rows > kFewLinearRows) return false;
-  for (int i = 0; i < slabs.count; ++i)
-    if (!takes_integers(slabs.list[i].weight)) return false;
-  return linear_rows_at_once(launcher, input, slabs) == input.rows;
+std::optional<RowForm> linear_takes_rounded(const Launcher& launcher, const LinearInput& input,
+                                            const LinearJobs& slabs) {
+  if (slabs.count == 0 || input.in % kSlabIn != 0) return {};
+  if (input.rows == 0 || input.rows > kFewLinearRows) return {};
+  const bool integers = takes_integers(slabs.list[0].weight);
+  for (int i = 1; i < slabs.count; ++i)
+    if (takes_integers(slabs.list[i].weight) != integers) return {};
+  if (!integers && linear_parts(input.in) > 1) return {};  // every part rounds its own
+  if (rows_at_once(launcher, input, slabs, integers) < input.rows) return {};
+  return integers ? RowForm::integers : RowForm::halves;
 }
 
 bool linear_needs_rounded(const LinearInput& input, const LinearJobs& slabs) {
@@ -121,8 +141,11 @@ bool linear_needs_rounded(const LinearInput& input, const LinearJobs& slabs) {
 
 int linear_rows_at_once(const Launcher& launcher, const LinearInput& input,
                         const LinearJobs& slabs) {
-  FewRows work = few_rows_work(input, slabs);
-  return plan_few_rows(launcher, work, true).rows;
+  auto rows = int(input.rows);
+  for (int i = 0; i < slabs.count; ++i)
+    rows = std::min(rows,
+                    rows_at_once(launcher, input, slabs, takes_integers(slabs.list[i].weight)));
+  return rows;
 }
 
 size_t linear_rounded_bytes(int64_t rows, int64_t in) {

@@ -60,15 +60,18 @@ void CudaOps::run_linears(const View& x, std::span<const LinearOutput> outputs, 
   LinearInput input = linear_input(x);
   if (input.rows == 0) return;
   if (input.rows <= kFewLinearRows) {
-    const bool must_round = linear_needs_rounded(input, jobs.slabs);
-    if (must_round && linear_rows_at_once(launcher_, input, jobs.slabs) < input.rows)
+    if (linear_rows_at_once(launcher_, input, jobs.slabs) < input.rows)
       return run_in_halves(x, outputs, add);
     std::byte* rounded = linear_scratch(input, jobs.slabs);
-    if (must_round ||
-        (better_rounded_once(input) && linear_takes_rounded(launcher_, input, jobs.slabs))) {
+    std::optional<RowForm> form;
+    if (linear_needs_rounded(input, jobs.slabs))
+      form = RowForm::integers;
+    else if (better_rounded_once(input))
+      form = linear_takes_rounded(launcher_, input, jobs.slabs);
+    if (form) {
       round_few_rows(launcher_, {.x = input.x,
                                  .up = nullptr,
-                                 .rounded = rounded,
+                                 .rounded = {rounded, *form},
                                  .rows = int(input.rows),
                                  .slabs = int(slab_count(input.in)),
                                  .quads = input.quads});
@@ -92,7 +95,7 @@ void CudaOps::run_linears(const View& x, std::span<const LinearOutput> outputs, 
 void CudaOps::run_in_halves(const View& x, std::span<const LinearOutput> outputs, bool add) {
   const int64_t rows = x.shape[0], half = (rows + 1) / 2;
   for (const auto& [first, count] : {std::pair(int64_t{0}, half), std::pair(half, rows - half)}) {
-    std::vector<LinearOutput> of_half;  // few GPUs come here, and only to record a step
+    std::vector<LinearOutput> of_half;  // made to record a step
     for (const LinearOutput& output : outputs)
       of_half.push_back({output.weight, output.out.slice(first, count)});
     run_linears(x.slice(first, count), of_half, add);
@@ -121,10 +124,11 @@ void CudaOps::norm_linears(const NormLinearsArgs& args) {
   }
   // Several are better normed once than by every block.
   input.x = norm.out.f32();
-  if (!linear_takes_rounded(launcher_, input, jobs.slabs)) return Ops::norm_linears(args);
-  std::byte* rounded = linear_scratch(input, jobs.slabs);
+  const std::optional<RowForm> form = linear_takes_rounded(launcher_, input, jobs.slabs);
+  if (!form) return Ops::norm_linears(args);
+  const RoundedTo rounded{linear_scratch(input, jobs.slabs), *form};
   norm_and_round(norm, rounded);
-  input.rounded = rounded;
+  input.rounded = rounded.memory;
   linear_few_rows(launcher_, input, {}, jobs.slabs, jobs.floats, false);
 }
 
@@ -143,12 +147,12 @@ void CudaOps::add_branch_linears(const AddBranchLinearsArgs& args) {
     return join_into_floats(launcher_, input, *branch, jobs.floats);
   if (apart && joins_into_int4(input, jobs.slabs, jobs.floats))
     return join_into_int4(launcher_, input, *branch, jobs.slabs);
-  if (input.rows == 1 || !linear_takes_rounded(launcher_, input, jobs.slabs))
-    return Ops::add_branch_linears(args);
+  const std::optional<RowForm> form = linear_takes_rounded(launcher_, input, jobs.slabs);
+  if (input.rows == 1 || !form) return Ops::add_branch_linears(args);
   // Several are better joined once than by every block.
-  std::byte* rounded = linear_scratch(input, jobs.slabs);
+  const RoundedTo rounded{linear_scratch(input, jobs.slabs), *form};
   add_branch_rows(launcher_, *branch, rounded);
-  input.rounded = rounded;
+  input.rounded = rounded.memory;
   linear_few_rows(launcher_, input, {}, jobs.slabs, jobs.floats, false);
 }
 

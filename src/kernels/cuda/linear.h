@@ -6,6 +6,8 @@
 // rows (gemm.cu, linear_floats.cu).
 #pragma once
 
+#include <optional>
+
 #include "kernels/cuda/device/launch.h"
 #include "kernels/cuda/device/weight_tiles.h"
 
@@ -33,12 +35,20 @@ struct PartSums {
   uint32_t* counters = nullptr;  // one per block of a part; all zero between launches
 };
 
+// How weights in slabs take rounded rows: int4 in groups of 128 as integers, others as f16.
+enum class RowForm : uint8_t { integers, halves };
+// Where rows go as they take them (gemv::rounded_rows()).
+struct RoundedTo {
+  std::byte* memory = nullptr;  // null: nowhere
+  RowForm form = RowForm::integers;
+};
+
 struct LinearInput {
   const float* x;  // [rows, in]
   int64_t rows, in;
   bool quads;  // rows can be read in fours (quads.cuh)
-  // Rows as few_rows_kernel() keeps them (gemv::rounded_rows()), from whoever had their values at
-  // hand; x is then for weights of floats alone.
+  // Rows as the weights take them, from whoever had their values at hand; x is then for weights of
+  // floats alone.
   const std::byte* rounded = nullptr;
   PartSums parts{};  // of wide inputs
 };
@@ -92,12 +102,15 @@ void norm_into_floats(const Launcher& launcher, const LinearInput& input, const 
 void linear_few_rows(const Launcher& launcher, const LinearInput& input, const LinearNorm& norm,
                      const LinearJobs& slabs, const LinearJobs& floats, bool add);
 
-// Whether these weights can take rows that come rounded, and the memory that those need.
-bool linear_takes_rounded(const Launcher& launcher, const LinearInput& input,
-                          const LinearJobs& slabs);
+// In which form these weights can take rows that come rounded, if they can, and the memory that
+// those need.
+std::optional<RowForm> linear_takes_rounded(const Launcher& launcher, const LinearInput& input,
+                                            const LinearJobs& slabs);
 size_t linear_rounded_bytes(int64_t rows, int64_t in);
-// Whether some of them take nothing else, and how many rows at a time they then can.
+// Whether some of them take nothing else.
 bool linear_needs_rounded(const LinearInput& input, const LinearJobs& slabs);
+// Rows that blocks have room for at a time. More had better come in calls of their own, which can
+// then round them once.
 int linear_rows_at_once(const Launcher& launcher, const LinearInput& input,
                         const LinearJobs& slabs);
 
@@ -105,7 +118,7 @@ int linear_rows_at_once(const Launcher& launcher, const LinearInput& input,
 struct RowsToRound {
   const float* x;   // [rows, slabs * kSlabIn]
   const float* up;  // the same; null: x as it is
-  std::byte* rounded;
+  RoundedTo rounded;
   int rows, slabs;
   bool quads = true;  // x, and up, can be read in fours
   bool gelu = false;

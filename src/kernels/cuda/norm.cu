@@ -20,7 +20,7 @@ struct NormParams {
   int64_t dim;
   float eps, factor;
   bool add;
-  std::byte* rounded;  // what is normed, as projections take it; null: nowhere
+  RoundedTo rounded;  // what is normed, as projections take it
 };
 
 template <bool kAligned>
@@ -77,8 +77,7 @@ __global__ void rms_norm_kernel(const __grid_constant__ NormParams p) {
     store_quad<kAligned>(out, column(slab), dim, normed);
     if constexpr (kRounds)
       if (slab < slabs)
-        gemv::rounded_rows(p.rounded, int(gridDim.x), slabs)
-            .round<true>(normed, int(blockIdx.x), slab);
+        gemv::round_to(p.rounded, normed, int(blockIdx.x), int(gridDim.x), slab, slabs);
   };
 #pragma unroll
   for (int i = 0; i < kHeld; ++i)
@@ -123,9 +122,9 @@ __global__ void gated_rms_norm_kernel(const float* x, const float* gate, const f
 
 }  // namespace
 
-void CudaOps::rms_norm(const RmsNormArgs& args) { norm_and_round(args, nullptr); }
+void CudaOps::rms_norm(const RmsNormArgs& args) { norm_and_round(args, {}); }
 
-void CudaOps::norm_and_round(const RmsNormArgs& args, std::byte* rounded) {
+void CudaOps::norm_and_round(const RmsNormArgs& args, const RoundedTo& rounded) {
   check_shapes(args);
   const int64_t rows = args.x.shape[0], dim = args.x.shape[1];
   check(dim <= kMostSlabs * kNormSlab, "rms_norm: ", dim, " values per row");
@@ -141,7 +140,7 @@ void CudaOps::norm_and_round(const RmsNormArgs& args, std::byte* rounded) {
   const int64_t warps = (dim + kNormSlab - 1) / kNormSlab;
   const unsigned threads = unsigned(std::clamp<int64_t>(warps * kWarp, kWarp, kMostThreads));
   const bool aligned = rows_of_quads(dim, {params.x, params.scale, params.out});
-  const auto kernel = rounded
+  const auto kernel = rounded.memory
                           ? (aligned ? rms_norm_kernel<true, true> : rms_norm_kernel<false, true>)
                       : aligned ? rms_norm_kernel<true, false>
                                 : rms_norm_kernel<false, false>;

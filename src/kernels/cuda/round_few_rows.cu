@@ -22,7 +22,7 @@ __global__ void round_kernel(const __grid_constant__ RowsToRound p) {
     x = make_float4(activated(x.x, p.gelu) * up.x, activated(x.y, p.gelu) * up.y,
                     activated(x.z, p.gelu) * up.z, activated(x.w, p.gelu) * up.w);
   }
-  gemv::rounded_rows(p.rounded, p.rows, p.slabs).round<true>(x, index / p.slabs, index % p.slabs);
+  gemv::round_to(p.rounded, x, index / p.slabs, p.rows, index % p.slabs, p.slabs);
 }
 
 }  // namespace

@@ -40,12 +40,24 @@ struct RoundedRows {
   }
 };
 
-// How int4 in groups of 128 takes `rows` rows of `slabs` slabs, in one piece of memory.
-__host__ __device__ inline int rounded_bytes(int rows, int slabs) {
-  return slabs * (slab_input_bytes(rows) + rows * int(sizeof(IntegerSlab)));
+// `rows` rows of `slabs` slabs in one piece of memory: a multiple of eight bytes.
+__host__ __device__ inline int rounded_bytes(int rows, int slabs,
+                                             RowForm form = RowForm::integers) {
+  const int unit_bytes = int(form == RowForm::integers ? sizeof(IntegerSlab) : sizeof(float));
+  return (slabs * (slab_input_bytes(rows) + rows * unit_bytes) + 7) / 8 * 8;
 }
 __device__ __forceinline__ RoundedRows rounded_rows(std::byte* memory, int rows, int slabs) {
   return {memory, memory + slabs * slab_input_bytes(rows), rows};
+}
+
+// One warp leaves its slab of one of `rows` rows where weights will read them.
+__device__ __forceinline__ void round_to(const RoundedTo& to, float4 x, int row, int rows, int slab,
+                                         int slabs) {
+  const RoundedRows place = rounded_rows(to.memory, rows, slabs);
+  if (to.form == RowForm::integers)
+    place.round<true>(x, row, slab);
+  else
+    place.round<false>(x, row, slab);
 }
 
 // Rows that come rounded, or what a block has of them: a multiple of eight bytes.
