@@ -177,6 +177,34 @@ TEST_P(LinearEqual, AddAccumulates) {
   }
 }
 
+// Few outputs of so many inputs that a backend may cut them into parts.
+TEST_P(LinearEqual, ManyRowsOfWideInputs) {
+  Rng rng(10);
+  for (const WeightInfo& info :
+       {WeightInfo{WeightFormat::int4_group, 136, 1664, 128},
+        WeightInfo{WeightFormat::int4_group, 33, 1088, 64},
+        WeightInfo{WeightFormat::int4_group, 16, 1056, 32},
+        WeightInfo{WeightFormat::fp8_block, 130, 1293, kFp8Block},
+        WeightInfo{WeightFormat::int8_row, 40, 1153, 0}}) {
+    for (const int64_t rows : {17, 65}) {
+      const TestWeight exact = make_weight(ops(), info, Fill::integers, rng);
+      const Guarded integers = exact_inputs(info, rows, tolerance(), rng);
+      const Guarded right = integer_tensor({rows, info.out}, rng, 100), ours = copy_of(right);
+      ref().linear({.x = integers, .weight = exact.plain, .out = right, .add = true});
+      ops().linear({.x = integers, .weight = exact.packed, .out = ours, .add = true});
+      expect_same_bits(ours.values(), right.values(), cat(describe(info), ", ", rows, " rows"));
+
+      const TestWeight weight = make_weight(ops(), info, Fill::random, rng);
+      const Guarded x = random_tensor({rows, info.in}, rng);
+      const Guarded wanted = expected(weight, x), found = got(weight, x);
+      for (int64_t r = 0; r < rows; ++r)
+        expect_within(rows_of(found, r, 1), rows_of(wanted, r, 1),
+                      linear_bound(weight, rows_of(x, r, 1), tolerance()),
+                      cat(describe(info), ", row ", r, " of ", rows));
+    }
+  }
+}
+
 TEST_P(LinearEqual, LinearsEqualEachLinear) {
   Rng rng(8);
   for (const int64_t rows : kRowCounts) {

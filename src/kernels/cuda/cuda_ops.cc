@@ -74,7 +74,10 @@ size_t CudaOps::largest_scratch(const StepLimits& limits) const {
       linear_rounded_bytes(few_rows, limits.widest_input) +
       part_sums_bytes(few_rows, limits.widest_input, tile_count(limits.hidden));
   return std::max({experts_scratch_bytes(limits), attention_scratch_bytes(limits),
-                   rounded_rows_bytes(limits.rows, limits.widest_input), few_rows_bytes,
+                   limits.rows > kFewRows ? rounded_rows_bytes(limits.rows, limits.widest_input) +
+                                                many_rows_sums_bytes(launcher_)
+                                          : 0,
+                   few_rows_bytes,
                    peaks_scratch_bytes(), candidates_scratch_bytes()});
 }
 

@@ -1,5 +1,6 @@
 // Linear layers of many rows with weights in slabs: a block has 128 outputs x 64 rows, a warp 32
-// outputs x all rows. Inputs are rounded beforehand, once for all outputs.
+// outputs x all rows. Inputs are rounded beforehand, once for all outputs. Where that makes few
+// blocks, each has a part of the inputs, and sums of parts are added up by a second launch.
 #include "kernels/cuda/device/instructions.cuh"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/quads.cuh"
@@ -49,9 +50,20 @@ struct ManyRows {
   int64_t rows;
   DeviceWeight weight;
   float* out;
-  int32_t slabs;  // of a tile
+  float* part_sums;        // [parts][blocks][64 rows][128 outputs]; of one part: none
+  int32_t slabs;           // of a tile
+  int32_t slabs_per_part;  // a block has those of part blockIdx.z
   bool add;
 };
+
+constexpr int kBlockOutputs = kBlockTiles * kTileOut;
+constexpr int kBlockSums = kBlockRows * kBlockOutputs;
+
+// What a block leaves of its part.
+__device__ __forceinline__ float* sums_of_block(const ManyRows& work, int part) {
+  return work.part_sums +
+         (int64_t(part * int(gridDim.y) + int(blockIdx.y)) * gridDim.x + blockIdx.x) * kBlockSums;
+}
 
 // Shared memory of one slab on its way.
 template <class Format, int kStepsPerScale>
@@ -71,21 +83,23 @@ class StageLoader {
   using Shared = Stage<Format, kStepsPerScale>;
 
  public:
-  __device__ StageLoader(const ManyRows& work, int first_tile, int tiles) {
+  __device__ StageLoader(const ManyRows& work, int first_tile, int tiles, int first_slab) {
     const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
-    inputs_ = work.rounded + int64_t(blockIdx.x) * work.slabs * kInputBytes;
+    inputs_ = work.rounded + (int64_t(blockIdx.x) * work.slabs + first_slab) * kInputBytes;
 #pragma unroll
     for (int t = 0; t < kWarpTiles; ++t) {
       const int64_t tile = min(first_tile + warp * kWarpTiles + t, tiles - 1);
-      slabs_[t] = work.weight.values + tile * work.slabs * Shared::kSlabBytes + lane * 16;
+      slabs_[t] =
+          work.weight.values + (tile * work.slabs + first_slab) * Shared::kSlabBytes + lane * 16;
     }
     scales_ = static_cast<const std::byte*>(work.weight.scales);
     if constexpr (Shared::kInt4) {
       constexpr int kPieces = Shared::kTileScaleBytes / 16;  // of a tile; one thread each
       const int64_t tile = min(first_tile + int(threadIdx.x) / kPieces, tiles - 1);
-      scales_ += tile * work.slabs * Shared::kTileScaleBytes + threadIdx.x % kPieces * 16;
+      scales_ += (tile * work.slabs + first_slab) * Shared::kTileScaleBytes +
+                 threadIdx.x % kPieces * 16;
     } else {
-      scales_ += int64_t(blockIdx.y) * work.slabs * int64_t(sizeof(float));
+      scales_ += (int64_t(blockIdx.y) * work.slabs + first_slab) * int64_t(sizeof(float));
     }
   }
 
@@ -189,7 +203,17 @@ __device__ __forceinline__ void add_slab(BlockSums& totals, const std::byte* sta
   }
 }
 
-// grid: blocks of rows x blocks of outputs; those that run together read the same weights.
+template <DeviceFormat kFormat>
+__device__ __forceinline__ void write_output(const ManyRows& work, int64_t row, int64_t output,
+                                             float sum) {
+  if (row >= work.rows || output >= work.weight.out) return;
+  if constexpr (has_output_scales(kFormat))
+    sum *= static_cast<const float*>(work.weight.scales)[output];
+  float* out = work.out + row * work.weight.out + output;
+  *out = work.add ? *out + sum : sum;
+}
+
+// grid: blocks of rows x blocks of outputs x parts; those that run together read the same weights.
 template <class Format, int kStepsPerScale>
 __global__ void __launch_bounds__(kThreads, 2)
     many_rows_kernel(const __grid_constant__ ManyRows work) {
@@ -199,18 +223,21 @@ __global__ void __launch_bounds__(kThreads, 2)
   const int first_tile = int(blockIdx.y) * kBlockTiles;
   const int tiles = int((work.weight.out + kTileOut - 1) / kTileOut);
 
+  const int first_slab = int(blockIdx.z) * work.slabs_per_part;
+  const int slabs = min(work.slabs_per_part, work.slabs - first_slab);
+
   wait_for_inputs();
-  StageLoader<Format, kStepsPerScale> loader(work, first_tile, tiles);
+  StageLoader<Format, kStepsPerScale> loader(work, first_tile, tiles, first_slab);
   for (int slab = 0; slab < kStages<Format> - 1; ++slab) {
-    if (slab < work.slabs) loader.load(shared + slab * Shared::kBytes);
+    if (slab < slabs) loader.load(shared + slab * Shared::kBytes);
     end_copy_group();
   }
   BlockSums totals;
   int use = 0, fill = kStages<Format> - 1;
-  for (int slab = 0; slab < work.slabs; ++slab) {
+  for (int slab = 0; slab < slabs; ++slab) {
     wait_for_copies<kStages<Format> - 2>();
     __syncthreads();  // everybody's copies are here, and nobody reads the stage before any more
-    if (slab + kStages<Format> - 1 < work.slabs) loader.load(shared + fill * Shared::kBytes);
+    if (slab + kStages<Format> - 1 < slabs) loader.load(shared + fill * Shared::kBytes);
     end_copy_group();
     add_slab<Format, kStepsPerScale>(totals, shared + use * Shared::kBytes);
     use = use + 1 == kStages<Format> ? 0 : use + 1;
@@ -218,44 +245,79 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
   let_next_begin();
 
-  const int64_t first_row = int64_t(blockIdx.x) * kBlockRows + lane % 4 * 2;
+  // take(row, output, sum), both counted from the block's first.
+  const auto for_each_sum = [&](const auto& take) {
 #pragma unroll
-  for (int m = 0; m < kWarpTiles; ++m)
+    for (int m = 0; m < kWarpTiles; ++m)
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int64_t output =
-          int64_t(first_tile + warp * kWarpTiles + m) * kTileOut + half * 8 + lane / 4;
-      if (output >= work.weight.out) continue;
-      float scale = 1;
-      if constexpr (has_output_scales(Format::kFormat))
-        scale = static_cast<const float*>(work.weight.scales)[output];
+      for (int half = 0; half < 2; ++half)
 #pragma unroll
-      for (int n = 0; n < kRowTiles; ++n)
+        for (int n = 0; n < kRowTiles; ++n)
 #pragma unroll
-        for (int odd = 0; odd < 2; ++odd) {
-          const int64_t row = first_row + n * kMmaRows + odd;
-          if (row >= work.rows) continue;
-          float* out = work.out + row * work.weight.out + output;
-          const float sum = totals[m][n].v[half * 2 + odd] * scale;
-          *out = work.add ? *out + sum : sum;
-        }
-    }
+          for (int odd = 0; odd < 2; ++odd)
+            take(n * kMmaRows + lane % 4 * 2 + odd,
+                 (warp * kWarpTiles + m) * kTileOut + half * 8 + lane / 4,
+                 totals[m][n].v[half * 2 + odd]);
+  };
+  if (gridDim.z > 1) {
+    float* sums = sums_of_block(work, int(blockIdx.z));
+    for_each_sum([&](int row, int output, float sum) { sums[row * kBlockOutputs + output] = sum; });
+  } else {
+    for_each_sum([&](int row, int output, float sum) {
+      write_output<Format::kFormat>(work, int64_t(blockIdx.x) * kBlockRows + row,
+                                    int64_t(first_tile) * kTileOut + output, sum);
+    });
+  }
 }
 
+// Block (rows, outputs, some of the rows), a thread per output.
+constexpr int kRowsToAdd = 8;
+template <DeviceFormat kFormat>
+__global__ void __launch_bounds__(kBlockOutputs)
+    add_parts_kernel(const __grid_constant__ ManyRows work, int parts) {
+  let_next_begin();
+  wait_for_inputs();
+  const int output = int(threadIdx.x), first_row = int(blockIdx.z) * kRowsToAdd;
+#pragma unroll
+  for (int i = 0; i < kRowsToAdd; ++i) {
+    const int row = first_row + i;
+    float sum = 0;
+    for (int part = 0; part < parts; ++part)
+      sum += sums_of_block(work, part)[row * kBlockOutputs + output];
+    write_output<kFormat>(work, int64_t(blockIdx.x) * kBlockRows + row,
+                          int64_t(blockIdx.y) * kBlockOutputs + output, sum);
+  }
+}
+
+// Blocks that occupy the device, whose parts' sums there is memory for.
+int64_t wanted_blocks(const Launcher& launcher) { return 2 * launcher.multiprocessors; }
+
 template <class Format, int kStepsPerScale>
-void launch_many_rows(const Launcher& launcher, const ManyRows& work) {
+void launch_many_rows(const Launcher& launcher, ManyRows work) {
   constexpr size_t kShared = size_t{kStages<Format>} * Stage<Format, kStepsPerScale>::kBytes;
-  constexpr int64_t kOutputs = kBlockTiles * kTileOut;
+  constexpr int kFewestSlabs = 4;  // of a part
   allow_shared(many_rows_kernel<Format, kStepsPerScale>, kShared);
-  const dim3 grid(unsigned(row_blocks(work.rows)),
-                  unsigned((work.weight.out + kOutputs - 1) / kOutputs));
-  launch(launcher, grid, kThreads, kShared, many_rows_kernel<Format, kStepsPerScale>, work);
+  const int64_t rows = row_blocks(work.rows);
+  const int64_t outputs = (work.weight.out + kBlockOutputs - 1) / kBlockOutputs;
+  const int64_t most = std::min(wanted_blocks(launcher) / (rows * outputs),
+                                int64_t{work.slabs} / kFewestSlabs);
+  work.slabs_per_part = most > 1 ? int32_t((work.slabs + most - 1) / most) : work.slabs;
+  const int parts = (work.slabs + work.slabs_per_part - 1) / work.slabs_per_part;
+  launch(launcher, dim3(unsigned(rows), unsigned(outputs), unsigned(parts)), kThreads, kShared,
+         many_rows_kernel<Format, kStepsPerScale>, work);
+  if (parts > 1)
+    launch(launcher, dim3(unsigned(rows), unsigned(outputs), kBlockRows / kRowsToAdd),
+           kBlockOutputs, 0, add_parts_kernel<Format::kFormat>, work, parts);
 }
 
 }  // namespace
 
 size_t rounded_rows_bytes(int64_t rows, int64_t in) {
   return size_t(row_blocks(rows) * slab_count(in)) * kInputBytes;
+}
+
+size_t many_rows_sums_bytes(const Launcher& launcher) {
+  return size_t(wanted_blocks(launcher)) * kBlockSums * sizeof(float);
 }
 
 void round_rows(const Launcher& launcher, const LinearInput& input, std::byte* rounded) {
@@ -265,9 +327,17 @@ void round_rows(const Launcher& launcher, const LinearInput& input, std::byte* r
          input.quads ? round_rows_kernel<true> : round_rows_kernel<false>, input, rounded);
 }
 
-void linear_many_rows(const Launcher& launcher, const std::byte* rounded, int64_t rows,
-                      const DeviceWeight& weight, float* out, bool add) {
-  const ManyRows work{rounded, rows, weight, out, int32_t(slab_count(weight.in)), add};
+void linear_many_rows(const Launcher& launcher, const std::byte* rounded, float* part_sums,
+                      int64_t rows, const DeviceWeight& weight, float* out, bool add) {
+  const auto slabs = int32_t(slab_count(weight.in));
+  const ManyRows work{.rounded = rounded,
+                      .rows = rows,
+                      .weight = weight,
+                      .out = out,
+                      .part_sums = part_sums,
+                      .slabs = slabs,
+                      .slabs_per_part = slabs,
+                      .add = add};
   switch (weight.format) {
     case DeviceFormat::f16_slabs: return launch_many_rows<F16Slab, 8>(launcher, work);
     case DeviceFormat::int8_row: return launch_many_rows<Int8Slab, 8>(launcher, work);

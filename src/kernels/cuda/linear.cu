@@ -81,10 +81,12 @@ void CudaOps::run_linears(const View& x, std::span<const LinearOutput> outputs, 
   }
 
   if (jobs.slabs.count > 0) {
-    std::byte* rounded = scratch(rounded_rows_bytes(input.rows, input.in));
+    const size_t bytes = rounded_rows_bytes(input.rows, input.in);
+    std::byte* rounded = scratch(bytes + many_rows_sums_bytes(launcher_));
+    auto* part_sums = reinterpret_cast<float*>(rounded + bytes);
     round_rows(launcher_, input, rounded);
     for (int i = 0; i < jobs.slabs.count; ++i)
-      linear_many_rows(launcher_, rounded, input.rows, jobs.slabs.list[i].weight,
+      linear_many_rows(launcher_, rounded, part_sums, input.rows, jobs.slabs.list[i].weight,
                        jobs.slabs.list[i].out, add);
   }
   for (int i = 0; i < jobs.floats.count; ++i)

@@ -135,10 +135,12 @@ inline size_t part_sums_bytes(int64_t rows, int64_t in, int64_t tiles) {
 }
 
 // Any number of rows. Inputs are rounded once, into scratch of this size, for all weights.
+// Parts of a sum need memory, too.
 size_t rounded_rows_bytes(int64_t rows, int64_t in);
+size_t many_rows_sums_bytes(const Launcher& launcher);
 void round_rows(const Launcher& launcher, const LinearInput& input, std::byte* rounded);
-void linear_many_rows(const Launcher& launcher, const std::byte* rounded, int64_t rows,
-                      const DeviceWeight& weight, float* out, bool add);
+void linear_many_rows(const Launcher& launcher, const std::byte* rounded, float* part_sums,
+                      int64_t rows, const DeviceWeight& weight, float* out, bool add);
 void linear_floats_many_rows(const Launcher& launcher, const LinearInput& input,
                              const DeviceWeight& weight, float* out, bool add);
 
