@@ -117,8 +117,8 @@ constexpr size_t kDiskBlock = 4096;
 // Less than this the kernel, which reads ahead, gets as fast.
 constexpr size_t kLargeRead = size_t{512} << 10;
 
-// Direct reads that a disk is asked for at the same time, by all threads together: enough to keep it
-// busy, and so few that what it sees is still nearly the order of the file.
+// Direct reads that a disk is asked for at the same time, by all threads together: enough to keep
+// it busy, and so few that what it sees is still nearly the order of the file.
 constexpr int kReadsAtOnce = 6;
 std::counting_semaphore<kReadsAtOnce> free_reads(kReadsAtOnce);
 

@@ -22,10 +22,11 @@ class ModelSource {
   // Whether config.json is of a family we know; `source` begins the refusal.
   static Status check_family(const JsonObject& config, const std::string& source);
 
-  // Random weights of a published shape ("qwen3.5-35b-a3b"), in INT4 unless the name says otherwise.
+  // Random weights of a published shape ("qwen3.5-35b-a3b"), in INT4 unless the name says
+  // otherwise.
   static Result<ModelSource> synthetic(const std::string& shape);
   static std::vector<std::string> shape_names();
-  static constexpr const char* kShapeFormats = 
+  static constexpr const char* kShapeFormats =
       "each in INT4, or with -fp8 or -bf16 behind its name in those";
   static bool is_shape(const std::string& shape);
 

@@ -81,9 +81,9 @@ TEST_P(LargeFloats, RowsAreInvariant) {
     const Guarded x = random_tensor({kMostFew, info.in}, rng);
     const Guarded all = run(ops(), weight.packed, x);
     for (const int64_t rows : kLargeRows)
-      expect_same_bits(
-          run(ops(), weight.packed, x.view().slice(kMostFew - rows, rows)).values(),
-          rows_of(all, kMostFew - rows, rows), cat(describe(info), ", ", rows, " rows"));
+      expect_same_bits(run(ops(), weight.packed, x.view().slice(kMostFew - rows, rows)).values(),
+                       rows_of(all, kMostFew - rows, rows),
+                       cat(describe(info), ", ", rows, " rows"));
   }
 }
 

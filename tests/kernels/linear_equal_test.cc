@@ -180,12 +180,11 @@ TEST_P(LinearEqual, AddAccumulates) {
 // Few outputs of so many inputs that a backend may cut them into parts.
 TEST_P(LinearEqual, ManyRowsOfWideInputs) {
   Rng rng(10);
-  for (const WeightInfo& info :
-       {WeightInfo{WeightFormat::int4_group, 136, 1664, 128},
-        WeightInfo{WeightFormat::int4_group, 33, 1088, 64},
-        WeightInfo{WeightFormat::int4_group, 16, 1056, 32},
-        WeightInfo{WeightFormat::fp8_block, 130, 1293, kFp8Block},
-        WeightInfo{WeightFormat::int8_row, 40, 1153, 0}}) {
+  for (const WeightInfo& info : {WeightInfo{WeightFormat::int4_group, 136, 1664, 128},
+                                 WeightInfo{WeightFormat::int4_group, 33, 1088, 64},
+                                 WeightInfo{WeightFormat::int4_group, 16, 1056, 32},
+                                 WeightInfo{WeightFormat::fp8_block, 130, 1293, kFp8Block},
+                                 WeightInfo{WeightFormat::int8_row, 40, 1153, 0}}) {
     for (const int64_t rows : {17, 65}) {
       const TestWeight exact = make_weight(ops(), info, Fill::integers, rng);
       const Guarded integers = exact_inputs(info, rows, tolerance(), rng);

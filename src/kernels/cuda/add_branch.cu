@@ -77,7 +77,7 @@ void add_branch_rows(const Launcher& launcher, const BranchParams& branch,
   const bool one = slabs <= kMostWarps;
   const auto kernel =
       rounded.memory ? (one ? add_branch_kernel<1, true> : add_branch_kernel<kMostHeld, true>)
-              : (one ? add_branch_kernel<1, false> : add_branch_kernel<kMostHeld, false>);
+                     : (one ? add_branch_kernel<1, false> : add_branch_kernel<kMostHeld, false>);
   launch(launcher, unsigned(branch.rows), warps * kWarp, 0, kernel, branch, rounded);
 }
 

@@ -115,7 +115,7 @@ void CudaOps::cluster_head(const ClusterHeadArgs& args) {
                     unsigned((params.size + kPerBlock - 1) / kPerBlock)};
   launch(launcher_, blocks, kThreads, 0,
          in_slabs(device_format(args.clusters[0].info)) ? cluster_logits_kernel<true>
-                                                : cluster_logits_kernel<false>,
+                                                        : cluster_logits_kernel<false>,
          params);
   launch(launcher_, dim3(kFillBlocks, unsigned(rows)), kFillThreads, 0, spread_logits_kernel,
          params);

@@ -77,8 +77,7 @@ size_t CudaOps::largest_scratch(const StepLimits& limits) const {
                    limits.rows > kFewRows ? rounded_rows_bytes(limits.rows, limits.widest_input) +
                                                 many_rows_sums_bytes(launcher_)
                                           : 0,
-                   few_rows_bytes,
-                   peaks_scratch_bytes(), candidates_scratch_bytes()});
+                   few_rows_bytes, peaks_scratch_bytes(), candidates_scratch_bytes()});
 }
 
 void CudaOps::reserve(const StepLimits& limits) {

@@ -177,8 +177,7 @@ __device__ __forceinline__ void gate_up(const ExpertsStep& step, const GateUpSha
     if constexpr (kKind != SlabKind::any) {
       // Gate and up of int4 side by side, others one after the other: they are larger.
       constexpr int kTiles = kKind == SlabKind::int4 ? 2 : 1;
-      constexpr int kAhead =
-          kKind == SlabKind::f16 || (kKind == SlabKind::fp8 && !kOneRow) ? 1 : 2;
+      constexpr int kAhead = kKind == SlabKind::f16 || (kKind == SlabKind::fp8 && !kOneRow) ? 1 : 2;
       SlabWalk<SlabWords<kKind>, kTiles, kAhead> walk(&batch.tiles[0][0], count * 2 / kTiles,
                                                       slabs);
       walk.run([&](const SlabWords<kKind>(&words)[kTiles], const SlabCursor& at) {

@@ -96,8 +96,8 @@ class StageLoader {
     if constexpr (Shared::kInt4) {
       constexpr int kPieces = Shared::kTileScaleBytes / 16;  // of a tile; one thread each
       const int64_t tile = min(first_tile + int(threadIdx.x) / kPieces, tiles - 1);
-      scales_ += (tile * work.slabs + first_slab) * Shared::kTileScaleBytes +
-                 threadIdx.x % kPieces * 16;
+      scales_ +=
+          (tile * work.slabs + first_slab) * Shared::kTileScaleBytes + threadIdx.x % kPieces * 16;
     } else {
       scales_ += (int64_t(blockIdx.y) * work.slabs + first_slab) * int64_t(sizeof(float));
     }
@@ -299,8 +299,8 @@ void launch_many_rows(const Launcher& launcher, ManyRows work) {
   allow_shared(many_rows_kernel<Format, kStepsPerScale>, kShared);
   const int64_t rows = row_blocks(work.rows);
   const int64_t outputs = (work.weight.out + kBlockOutputs - 1) / kBlockOutputs;
-  const int64_t most = std::min(wanted_blocks(launcher) / (rows * outputs),
-                                int64_t{work.slabs} / kFewestSlabs);
+  const int64_t most =
+      std::min(wanted_blocks(launcher) / (rows * outputs), int64_t{work.slabs} / kFewestSlabs);
   work.slabs_per_part = most > 1 ? int32_t((work.slabs + most - 1) / most) : work.slabs;
   const int parts = (work.slabs + work.slabs_per_part - 1) / work.slabs_per_part;
   launch(launcher, dim3(unsigned(rows), unsigned(outputs), unsigned(parts)), kThreads, kShared,

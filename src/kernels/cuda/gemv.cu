@@ -143,8 +143,8 @@ int linear_rows_at_once(const Launcher& launcher, const LinearInput& input,
                         const LinearJobs& slabs) {
   auto rows = int(input.rows);
   for (int i = 0; i < slabs.count; ++i)
-    rows = std::min(rows,
-                    rows_at_once(launcher, input, slabs, takes_integers(slabs.list[i].weight)));
+    rows =
+        std::min(rows, rows_at_once(launcher, input, slabs, takes_integers(slabs.list[i].weight)));
   return rows;
 }
 

@@ -210,7 +210,8 @@ class WeightPacker::Lane {
       copy_in(staged_, plain.values.data + size_t(first) * row_bytes, value_bytes, 0);
       Part part{};
       part.values = staged_;
-      part.slabs = storage + size_t(tile * slabs_per_tile) * size_t(slab_bytes(device_format(info)));
+      part.slabs =
+          storage + size_t(tile * slabs_per_tile) * size_t(slab_bytes(device_format(info)));
       part.units = units + first;
       part.outputs = rows;
       part.in = info.in;

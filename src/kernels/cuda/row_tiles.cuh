@@ -75,17 +75,31 @@ struct TileSums {
   }
 };
 
-// Slabs of f16 come through stages in halves.
-template <class Slab>
-inline constexpr int kStagesOfSlab = slab_bytes(Slab::kFormat) > 2 * kUnitBytes ? 2 : 1;
+// How slabs lie in stages: those of f16 in halves, those of int4 by twos, where rows are so few
+// that activations of two slabs have room.
+template <class Slab, bool kOneGroup, int kColumns>
+struct Staging {
+  static constexpr int kBytes = slab_bytes(Slab::kFormat);
+  static constexpr int kParts = kBytes > 2 * kUnitBytes ? 2 : 1;  // stages of a slab
+  static constexpr bool kTwo =
+      kBytes == kUnitBytes && kOneGroup && 2 * kColumns * kMmaRows <= kTileRows;
+  static constexpr int kSlabs = kTwo ? 2 : 1;         // of a stage
+  static constexpr int kRows = kTileRows / kSlabs;    // that there is room for
+  static constexpr int kValues = kBytes / kParts;     // bytes of a slab in a stage
+  static constexpr int kScalesAt = kSlabs * kValues;  // behind the values of a weight
+};
 
-// Adds what is in `stage` to columns kFirst .. kFirst + kCount - 1 of the sums.
+// Adds slab `slab` of those in `stage` to columns kFirst .. kFirst + kCount - 1 of the sums.
 template <class Slab, bool kOneGroup, int kFirst, int kCount, int kColumns>
-__device__ __forceinline__ void add_slab(const std::byte* stage, int group,
+__device__ __forceinline__ void add_slab(const std::byte* stage, int slab, int group,
                                          TileSums<kColumns>& sums) {
+  using How = Staging<Slab, kOneGroup, kColumns>;
   const int warp = int(threadIdx.x) / kWarp, lane = int(threadIdx.x) % kWarp;
-  const auto* units = reinterpret_cast<const float*>(stage + kStageInputs);
-  const std::byte* weights = stage + kStageInputs + kStageUnits + warp * 2 * kStageWeight;
+  const std::byte* inputs = stage + slab * slab_input_bytes(How::kRows);
+  const auto* units = reinterpret_cast<const float*>(stage + kStageInputs) + slab * How::kRows;
+  const std::byte* weights =
+      stage + kStageInputs + kStageUnits + warp * 2 * kStageWeight + slab * How::kValues;
+  const std::byte* all_scales = weights + How::kScalesAt - slab * (How::kValues - kGroupScaleBytes);
   Sums part[2][kCount];
   float values[2][kCount][4];  // of the groups so far
 #pragma unroll
@@ -96,10 +110,7 @@ __device__ __forceinline__ void add_slab(const std::byte* stage, int group,
   const auto close_groups = [&](int index) {
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
-      const float2 scales =
-          slab_scales<Slab>(weights + w * kStageWeight +
-                                slab_bytes(Slab::kFormat) / kStagesOfSlab<Slab>,
-                            index);
+      const float2 scales = slab_scales<Slab>(all_scales + w * kStageWeight, index);
 #pragma unroll
       for (int c = 0; c < kCount; ++c) close_group(values[w][c], part[w][c], scales);
     }
@@ -107,7 +118,7 @@ __device__ __forceinline__ void add_slab(const std::byte* stage, int group,
   const int pairs_per_group = group / 32;
   int groups_done = 0;
 #pragma unroll 2  // with all four, registers do not suffice
-  for (int pair = 0; pair < kStepsPerSlab / 2 / kStagesOfSlab<Slab>; ++pair) {
+  for (int pair = 0; pair < kStepsPerSlab / 2 / How::kParts; ++pair) {
     WeightFragment steps[2][2];
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
@@ -119,7 +130,7 @@ __device__ __forceinline__ void add_slab(const std::byte* stage, int group,
     for (int c = 0; c < kCount; ++c) {
       const int row = (kFirst + c) * kMmaRows + lane / 4;
       const uint4 x =
-          *reinterpret_cast<const uint4*>(stage + slab_offset(pair, row, lane % 4, kTileRows));
+          *reinterpret_cast<const uint4*>(inputs + slab_offset(pair, row, lane % 4, How::kRows));
       mma(part[0][c], steps[0][0], x.x, x.y);
       mma(part[1][c], steps[1][0], x.x, x.y);
       mma(part[0][c], steps[0][1], x.z, x.w);
@@ -188,63 +199,72 @@ struct TileProduct {
   template <class Slab, bool kOneGroup, int kColumns>
   __device__ __forceinline__ void add_slabs(std::byte* memory, const int32_t* sources,
                                             TileSums<kColumns>& sums) const {
-    constexpr int kParts = kStagesOfSlab<Slab>;
-    const int parts = slabs * kParts;
-    for (int part = 0; part < stages - 1; ++part) {
-      if (part < parts) request<kParts>(part, memory + part * kStageBytes, sources);
+    using How = Staging<Slab, kOneGroup, kColumns>;
+    const int steps = (slabs * How::kParts + How::kSlabs - 1) / How::kSlabs;
+    for (int step = 0; step < stages - 1; ++step) {
+      if (step < steps) request<How>(step, memory + step * kStageBytes, sources);
       end_copy_group();
     }
     int used = 0, filled = stages - 1;  // stages
-    for (int part = 0; part < parts; ++part) {
+    for (int step = 0; step < steps; ++step) {
       if (stages == kMostStages)
         wait_for_copies<kMostStages - 2>();
       else
         wait_for_copies<0>();
       __syncthreads();
-      if (part + stages - 1 < parts)
-        request<kParts>(part + stages - 1, memory + filled * kStageBytes, sources);
+      if (step + stages - 1 < steps)
+        request<How>(step + stages - 1, memory + filled * kStageBytes, sources);
       end_copy_group();
       if (exists[0]) {
         const std::byte* stage = memory + used * kStageBytes;
         // With groups there are more numbers to keep: half the columns at a time.
         constexpr int kAtOnce = kOneGroup || kColumns < 8 ? kColumns : kColumns / 2;
-        add_slab<Slab, kOneGroup, 0, kAtOnce>(stage, weights[0].group, sums);
+        add_slab<Slab, kOneGroup, 0, kAtOnce>(stage, 0, weights[0].group, sums);
         if constexpr (kAtOnce < kColumns)
-          add_slab<Slab, kOneGroup, kAtOnce, kAtOnce>(stage, weights[0].group, sums);
+          add_slab<Slab, kOneGroup, kAtOnce, kAtOnce>(stage, 0, weights[0].group, sums);
+        if constexpr (How::kTwo)
+          if (step * 2 + 1 < slabs)
+            add_slab<Slab, kOneGroup, 0, kAtOnce>(stage, 1, weights[0].group, sums);
       }
       used = used + 1 == stages ? 0 : used + 1;
       filled = filled + 1 == stages ? 0 : filled + 1;
     }
   }
 
-  // A slab, or one of its kParts parts. Rows and tiles that do not exist keep what was there: no sum that is used depends on them.
-  template <int kParts>
-  __device__ __forceinline__ void request(int index, std::byte* stage,
+  // What a stage has. Rows and tiles that do not exist keep what was there: no sum that is used
+  // depends on them.
+  template <class How>
+  __device__ __forceinline__ void request(int step, std::byte* stage,
                                           const int32_t* sources) const {
     const int thread = int(threadIdx.x), lane = thread % kWarp;
-    const int slab = index / kParts, part = index % kParts;
-    constexpr int kPieces = kSlabIn * 2 / 16 / kParts;  // of a row
+    const int slab = step * How::kSlabs / How::kParts, part = step % How::kParts;
+    const int count = min(How::kSlabs, slabs - slab);
+    constexpr int kOfSlab = kSlabIn * 2 / 16 / How::kParts;  // pieces of a row
+    constexpr int kPieces = kOfSlab * How::kSlabs;
 #pragma unroll 1
     for (int i = thread; i < rows * kPieces; i += kTileThreads) {
-      const int row = i / kPieces, piece = i % kPieces;
+      const int row = i / kPieces, piece = i % kPieces, of_slab = piece % kOfSlab;
+      if (piece >= count * kOfSlab) continue;
       const int64_t place = int64_t(sources[row]) * slabs + slab;
-      copy_16_async(stage + slab_offset(piece / 4, row, piece % 4, kTileRows),
-                    inputs.values + place * kSlabIn * 2 + (part * kPieces + piece) * 16);
+      copy_16_async(stage + piece / kOfSlab * slab_input_bytes(How::kRows) +
+                        slab_offset(of_slab / 4, row, of_slab % 4, How::kRows),
+                    inputs.values + place * kSlabIn * 2 + (part * kOfSlab + piece) * 16);
     }
-    if (thread < rows)
+    const int row = thread % How::kRows, of_stage = thread / How::kRows;
+    if (row < rows && of_stage < count)
       copy_4_async(stage + kStageInputs + thread * 4,
-                   inputs.units + int64_t(sources[thread]) * slabs + slab);
+                   inputs.units + int64_t(sources[row]) * slabs + slab + of_stage);
     std::byte* slot = stage + kStageInputs + kStageUnits + thread / kWarp * 2 * kStageWeight;
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
       if (!exists[w]) continue;
-      const int bytes = weights[0].units * kUnitBytes / kParts;
-      const std::byte* values = weights[w].values + int64_t(index) * bytes;
+      const std::byte* values =
+          weights[w].values + (int64_t(slab) * How::kParts + part) * How::kValues;
 #pragma unroll 1
-      for (int at = lane * 16; at < bytes; at += kPieceBytes)
+      for (int at = lane * 16; at < count * How::kValues; at += kPieceBytes)
         copy_16_async(slot + w * kStageWeight + at, values + at);
-      if (lane < weights[0].scale_words)
-        copy_4_async(slot + w * kStageWeight + bytes + lane * 4,
+      if (lane < weights[0].scale_words * count)
+        copy_4_async(slot + w * kStageWeight + How::kScalesAt + lane * 4,
                      weights[w].scales + (int64_t(slab) * weights[0].scale_stride + lane) * 4);
     }
   }

@@ -111,7 +111,7 @@ class SlabStream {
   // Of the next load.
   int tile_, job_ = 0, slab_ = 0;
   int slab_bytes_ = 0, scale_bytes_ = 0;
-  bool half_left_ = false;  // of a slab that comes in two
+  bool half_left_ = false;             // of a slab that comes in two
   const std::byte* values_ = nullptr;  // this lane's
   const std::byte* scales_ = nullptr;
 };

@@ -96,9 +96,9 @@ __device__ __forceinline__ void add_f16_slab(Sums (&totals)[kRowTiles], Stream& 
     for (int pair = 0; pair < kStepsPerSlab / 4; ++pair)
 #pragma unroll
       for (int t = 0; t < kRowTiles; ++t) {
-        const uint4 x = *reinterpret_cast<const uint4*>(
-            inputs + lane_rows.halves[t] +
-            (half * kStepsPerSlab / 4 + pair) * lane_rows.pair_bytes);
+        const uint4 x = *reinterpret_cast<const uint4*>(inputs + lane_rows.halves[t] +
+                                                        (half * kStepsPerSlab / 4 + pair) *
+                                                            lane_rows.pair_bytes);
         mma(sums[t][half], F16Slab::fragment(words, 2 * pair), x.x, x.y);
         mma(sums[t][half], F16Slab::fragment(words, 2 * pair + 1), x.z, x.w);
       }

@@ -85,8 +85,7 @@ Result<std::unique_ptr<FamilySource>> with_drafter(std::unique_ptr<gemma4::Sourc
 }
 
 std::unique_ptr<FamilySource> synthetic_source(const std::string& name,
-                                               const gemma4::Config& config,
-                                               Release release) {
+                                               const gemma4::Config& config, Release release) {
   return std::make_unique<AssistedSource>(gemma4::Source::synthetic(config, release),
                                           synthetic_drafter(drafter_shape(name, config)));
 }

@@ -1,9 +1,10 @@
 // How the CUDA backend keeps weights, so that a warp's loads are whole lines and arrive in the
 // order in which tensor cores take them.
 //
-// fp8_block, int8_row, int4_group, and bf16 and f16 where there is much of it: tiles of 16 outputs x 128 inputs ("slabs"), [out/16][in/128],
-// both rounded up, places past the end zero. mma.m16n8k16 takes 16 outputs x 16 inputs; which
-// inputs is ours to choose, as long as activations follow: in step s (0..7) of a slab lane l takes
+// fp8_block, int8_row, int4_group, and bf16 and f16 where there is much of it: tiles of 16 outputs
+// x 128 inputs ("slabs"), [out/16][in/128], both rounded up, places past the end zero. mma.m16n8k16
+// takes 16 outputs x 16 inputs; which inputs is ours to choose, as long as activations follow: in
+// step s (0..7) of a slab lane l takes
 //   outputs l / 4 and l / 4 + 8, inputs 16 * s + 4 * (l % 4) + {0, 1, 2, 3}
 // A lane's bytes of a slab lie in pieces of 16, piece p of lane l at (p * 32 + l) * 16:
 //   int4   2 pieces; 32-bit word s of the lane (word s % 4 of piece s / 4) holds step s: nibble n
@@ -12,10 +13,10 @@
 //          that the pairs of nibbles n and n + 4 are the registers of the instruction
 //   int8, fp8   4 pieces; 64-bit word s of the lane (half s % 2 of piece s / 2) holds step s: bytes
 //          0..3 are output l / 4, inputs 0..3; bytes 4..7 output l / 4 + 8
-//   bf16, f16   8 pieces; piece s holds step s: f16 of output l / 4, inputs 0 and 1, output l / 4 + 8,
-//          inputs 0 and 1, then inputs 2 and 3 likewise. They are in units of a power of two of
-//          their output's, whose largest weight is then near f16's largest: what has less than a
-//          2^-29th of it loses bits, which is far less than rounded activations do
+//   bf16, f16   8 pieces; piece s holds step s in f16: inputs 0 and 1 of output l / 4 and of output
+//          l / 4 + 8, then inputs 2 and 3 of both. Units are powers of two, one for each output,
+//          whose largest weight is then near f16's largest: what has less than a 2^-29th of it
+//          loses bits, far fewer than rounded activations do
 // Behind all slabs, at a multiple of 256 bytes:
 //   int4   f16 scales [out/16][in/128][128 / group][16 outputs in the order 0 8 1 9 ...], so that
 //          a lane's two are one word
@@ -23,8 +24,8 @@
 //   fp8    f32 scales [ceil(out/128)][ceil(in/128)], as in the plain layout
 //   bf16, f16   f32 units [out rounded up to 16]
 //
-// f32, and bf16 and f16 of routers, gates and other small weights, whose products are to be those of
-// floats: as in the plain layout, rows padded to a multiple of 16 bytes.
+// f32, and bf16 and f16 of routers, gates and other small weights, whose products are to be those
+// of floats: as in the plain layout, rows padded to a multiple of 16 bytes.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +38,9 @@ namespace slip {
 inline constexpr int kTileOut = 16;
 inline constexpr int kSlabIn = 128;
 
+// How it lies: first rows, then slabs.
 enum class DeviceFormat : uint8_t {
-  f32,  // rows
+  f32,
   bf16,
   f16,
   f16_slabs,
