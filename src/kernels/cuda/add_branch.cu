@@ -10,12 +10,14 @@
 namespace slip {
 namespace {
 
+using gemv::form_of, gemv::Rounds;
+
 constexpr int kMostWarps = 32;
 constexpr int kMostHeld = 2;  // slabs of a warp
 
-template <int kHeld, bool kRounds>
+template <int kHeld, Rounds kRounds>
 __global__ void __launch_bounds__(kMostWarps* kWarp)
-    add_branch_kernel(const __grid_constant__ BranchParams p, RoundedTo rounded) {
+    add_branch_kernel(const __grid_constant__ BranchParams p, std::byte* rounded) {
   __shared__ float squares[kJoinNorms * kMostHeld * kMostWarps];
   let_next_begin();
   JoinedRow<kHeld> row(p, int(blockIdx.x), squares, [] {});
@@ -26,16 +28,22 @@ __global__ void __launch_bounds__(kMostWarps* kWarp)
   for (int o = 0; o < p.output_count; ++o) {
     const RowPart<kHeld> output = row.output(o);
     row.store_output(o, output);
-    if constexpr (kRounds) {
+    if constexpr (kRounds != Rounds::no) {
       if (o > 0) continue;
       const int slabs = JoinedRow<kHeld>::slabs_of(p);
 #pragma unroll
       for (int i = 0; i < kHeld; ++i)
         if (output.slab(i) < slabs)
-          gemv::round_to(rounded, output.quads[i], int(blockIdx.x), int(gridDim.x), output.slab(i),
-                         slabs);
+          gemv::round_to<form_of(kRounds)>(rounded, output.quads[i], int(blockIdx.x),
+                                           int(gridDim.x), output.slab(i), slabs);
     }
   }
+}
+
+template <Rounds kRounds>
+auto kernel_for(int64_t slabs) {
+  return slabs <= kMostWarps ? add_branch_kernel<1, kRounds>
+                             : add_branch_kernel<kMostHeld, kRounds>;
 }
 
 }  // namespace
@@ -74,11 +82,11 @@ void add_branch_rows(const Launcher& launcher, const BranchParams& branch,
   if (branch.rows == 0) return;
   const int64_t slabs = slab_count(branch.dim);
   const auto warps = unsigned(std::min<int64_t>(slabs, kMostWarps));
-  const bool one = slabs <= kMostWarps;
-  const auto kernel =
-      rounded.memory ? (one ? add_branch_kernel<1, true> : add_branch_kernel<kMostHeld, true>)
-                     : (one ? add_branch_kernel<1, false> : add_branch_kernel<kMostHeld, false>);
-  launch(launcher, unsigned(branch.rows), warps * kWarp, 0, kernel, branch, rounded);
+  const Rounds rounds = gemv::rounds_to(rounded);
+  const auto kernel = rounds == Rounds::no            ? kernel_for<Rounds::no>(slabs)
+                      : rounds == Rounds::to_integers ? kernel_for<Rounds::to_integers>(slabs)
+                                                      : kernel_for<Rounds::to_halves>(slabs);
+  launch(launcher, unsigned(branch.rows), warps * kWarp, 0, kernel, branch, rounded.memory);
 }
 
 void CudaOps::add_branch(const AddBranchArgs& args) {

@@ -19,8 +19,9 @@ __global__ void gate_heads_kernel(float* x, const float* q_and_gate, int64_t val
 }
 
 // The same, rounded for the projection that follows; a warp per slab of a row.
+template <RowForm kForm>
 __global__ void round_gated_kernel(const float* x, const float* q_and_gate, int rows, int slabs,
-                                   int slabs_of_head, RoundedTo rounded) {
+                                   int slabs_of_head, std::byte* rounded) {
   let_next_begin();
   wait_for_inputs();
   const int index = int(blockIdx.x) * (kThreads / kWarp) + int(threadIdx.x) / kWarp;
@@ -31,7 +32,7 @@ __global__ void round_gated_kernel(const float* x, const float* q_and_gate, int 
   const float4 gate = *reinterpret_cast<const float4*>(q_and_gate + i + (head + 1) * dim);
   const float4 gated = make_float4(value.x * sigmoid(gate.x), value.y * sigmoid(gate.y),
                                    value.z * sigmoid(gate.z), value.w * sigmoid(gate.w));
-  gemv::round_to(rounded, gated, index / slabs, rows, index % slabs, slabs);
+  gemv::round_to<kForm>(rounded, gated, index / slabs, rows, index % slabs, slabs);
 }
 
 }  // namespace
@@ -53,12 +54,14 @@ void CudaOps::gate_heads_linear(const GateHeadsLinearArgs& args) {
   const std::optional<RowForm> form = linear_takes_rounded(launcher_, input, slabs);
   if (dim % kSlabIn != 0 || !rows_of_quads(dim, {args.x.data, args.q_and_gate.data}) || !form)
     return Ops::gate_heads_linear(args);
-  const RoundedTo rounded{linear_scratch(input, slabs), *form};
+  std::byte* rounded = linear_scratch(input, slabs);
   const auto count = int(input.in / kSlabIn);
   constexpr int64_t kWarps = kThreads / kWarp;
-  launch(launcher_, unsigned((rows * count + kWarps - 1) / kWarps), kThreads, 0, round_gated_kernel,
+  const auto kernel = *form == RowForm::integers ? round_gated_kernel<RowForm::integers>
+                                                 : round_gated_kernel<RowForm::halves>;
+  launch(launcher_, unsigned((rows * count + kWarps - 1) / kWarps), kThreads, 0, kernel,
          args.x.f32(), args.q_and_gate.f32(), int(rows), count, int(dim / kSlabIn), rounded);
-  input.rounded = rounded.memory;
+  input.rounded = rounded;
   linear_few_rows(launcher_, input, {}, slabs, {}, true);
 }
 

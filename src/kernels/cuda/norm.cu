@@ -9,6 +9,8 @@
 namespace slip {
 namespace {
 
+using gemv::form_of, gemv::Rounds;
+
 constexpr int kMostThreads = 1024;
 constexpr int kMostSlabs = 512;
 constexpr int kHeadsPerBlock = 4;  // a warp each
@@ -20,7 +22,7 @@ struct NormParams {
   int64_t dim;
   float eps, factor;
   bool add;
-  RoundedTo rounded;  // what is normed, as projections take it
+  std::byte* rounded;  // what is normed, as projections take it
 };
 
 template <bool kAligned>
@@ -40,7 +42,7 @@ __device__ __forceinline__ float4 finished(const NormParams& p, float4 before, f
 
 // A block per row, a warp per slab. The first two slabs of a warp, all there are up to 8192 per
 // row, stay in registers, and everything about them is asked for at once.
-template <bool kAligned, bool kRounds>
+template <bool kAligned, Rounds kRounds>
 __global__ void rms_norm_kernel(const __grid_constant__ NormParams p) {
   constexpr int kHeld = 2;
   __shared__ float squares[kMostSlabs];
@@ -75,9 +77,10 @@ __global__ void rms_norm_kernel(const __grid_constant__ NormParams p) {
 
   const auto leave = [&](int slab, float4 normed) {
     store_quad<kAligned>(out, column(slab), dim, normed);
-    if constexpr (kRounds)
+    if constexpr (kRounds != Rounds::no)
       if (slab < slabs)
-        gemv::round_to(p.rounded, normed, int(blockIdx.x), int(gridDim.x), slab, slabs);
+        gemv::round_to<form_of(kRounds)>(p.rounded, normed, int(blockIdx.x), int(gridDim.x), slab,
+                                         slabs);
   };
 #pragma unroll
   for (int i = 0; i < kHeld; ++i)
@@ -120,6 +123,11 @@ __global__ void gated_rms_norm_kernel(const float* x, const float* gate, const f
   }
 }
 
+template <Rounds kRounds>
+auto kernel_for(bool aligned) {
+  return aligned ? rms_norm_kernel<true, kRounds> : rms_norm_kernel<false, kRounds>;
+}
+
 }  // namespace
 
 void CudaOps::rms_norm(const RmsNormArgs& args) { norm_and_round(args, {}); }
@@ -136,14 +144,14 @@ void CudaOps::norm_and_round(const RmsNormArgs& args, const RoundedTo& rounded) 
                           .eps = args.eps,
                           .factor = args.factor,
                           .add = args.add,
-                          .rounded = rounded};
+                          .rounded = rounded.memory};
   const int64_t warps = (dim + kNormSlab - 1) / kNormSlab;
   const unsigned threads = unsigned(std::clamp<int64_t>(warps * kWarp, kWarp, kMostThreads));
   const bool aligned = rows_of_quads(dim, {params.x, params.scale, params.out});
-  const auto kernel = rounded.memory
-                          ? (aligned ? rms_norm_kernel<true, true> : rms_norm_kernel<false, true>)
-                      : aligned ? rms_norm_kernel<true, false>
-                                : rms_norm_kernel<false, false>;
+  const Rounds rounds = gemv::rounds_to(rounded);
+  const auto kernel = rounds == Rounds::no            ? kernel_for<Rounds::no>(aligned)
+                      : rounds == Rounds::to_integers ? kernel_for<Rounds::to_integers>(aligned)
+                                                      : kernel_for<Rounds::to_halves>(aligned);
   launch(launcher_, unsigned(rows), threads, 0, kernel, params);
 }
 

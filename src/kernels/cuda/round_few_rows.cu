@@ -9,7 +9,7 @@ namespace {
 constexpr int kRoundThreads = 256;
 
 // A warp per slab of a row.
-template <bool kGated, bool kQuads>
+template <bool kGated, bool kQuads, RowForm kForm>
 __global__ void round_kernel(const __grid_constant__ RowsToRound p) {
   let_next_begin();
   wait_for_inputs();
@@ -22,16 +22,22 @@ __global__ void round_kernel(const __grid_constant__ RowsToRound p) {
     x = make_float4(activated(x.x, p.gelu) * up.x, activated(x.y, p.gelu) * up.y,
                     activated(x.z, p.gelu) * up.z, activated(x.w, p.gelu) * up.w);
   }
-  gemv::round_to(p.rounded, x, index / p.slabs, p.rows, index % p.slabs, p.slabs);
+  gemv::round_to<kForm>(p.rounded.memory, x, index / p.slabs, p.rows, index % p.slabs, p.slabs);
+}
+
+template <RowForm kForm>
+auto kernel_for(const RowsToRound& rows) {
+  return rows.up ? rows.quads ? round_kernel<true, true, kForm> : round_kernel<true, false, kForm>
+         : rows.quads ? round_kernel<false, true, kForm>
+                      : round_kernel<false, false, kForm>;
 }
 
 }  // namespace
 
 void round_few_rows(const Launcher& launcher, const RowsToRound& rows) {
   constexpr int kWarps = kRoundThreads / kWarp;
-  const auto kernel = rows.up ? rows.quads ? round_kernel<true, true> : round_kernel<true, false>
-                      : rows.quads ? round_kernel<false, true>
-                                   : round_kernel<false, false>;
+  const auto kernel = rows.rounded.form == RowForm::integers ? kernel_for<RowForm::integers>(rows)
+                                                             : kernel_for<RowForm::halves>(rows);
   launch(launcher, unsigned((rows.rows * rows.slabs + kWarps - 1) / kWarps), kRoundThreads, 0,
          kernel, rows);
 }

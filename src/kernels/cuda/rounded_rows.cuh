@@ -50,14 +50,23 @@ __device__ __forceinline__ RoundedRows rounded_rows(std::byte* memory, int rows,
   return {memory, memory + slabs * slab_input_bytes(rows), rows};
 }
 
+// Whether a kernel leaves its rows rounded, too. It is compiled for each: code for another form
+// would be waited for like any other memory.
+enum class Rounds : uint8_t { no, to_integers, to_halves };
+constexpr RowForm form_of(Rounds rounds) {
+  return rounds == Rounds::to_halves ? RowForm::halves : RowForm::integers;
+}
+inline Rounds rounds_to(const RoundedTo& to) {
+  return !to.memory                     ? Rounds::no
+         : to.form == RowForm::integers ? Rounds::to_integers
+                                        : Rounds::to_halves;
+}
+
 // One warp leaves its slab of one of `rows` rows where weights will read them.
-__device__ __forceinline__ void round_to(const RoundedTo& to, float4 x, int row, int rows, int slab,
+template <RowForm kForm>
+__device__ __forceinline__ void round_to(std::byte* memory, float4 x, int row, int rows, int slab,
                                          int slabs) {
-  const RoundedRows place = rounded_rows(to.memory, rows, slabs);
-  if (to.form == RowForm::integers)
-    place.round<true>(x, row, slab);
-  else
-    place.round<false>(x, row, slab);
+  rounded_rows(memory, rows, slabs).round<kForm == RowForm::integers>(x, row, slab);
 }
 
 // Rows that come rounded, or what a block has of them: a multiple of eight bytes.
