@@ -126,4 +126,15 @@ WeightFormat autoround_format(const std::string& module) {
   return WeightFormat::int4_group;
 }
 
+SyntheticSource::FormatRule qwen_formats(Release release) {
+  if (release == Release::int4) return autoround_format;
+  return [release](const std::string& module) {
+    const bool small = module.ends_with("shared_expert_gate") || module.ends_with("mtp.fc");
+    const bool drafts = module.find("mtp.") != std::string::npos && !module.ends_with("mlp.gate");
+    const bool shared = module.find("shared_expert.") != std::string::npos;
+    const bool large = drafts || shared || autoround_format(module) == WeightFormat::int4_group;
+    return large && !small ? format_of(release) : WeightFormat::bf16;
+  };
+}
+
 }  // namespace slip

@@ -36,5 +36,7 @@ WeightFormat format_of(Release release);
 
 // INT4 (group 128) for attention, delta net and experts, the rest BF16, as AutoRound files are.
 WeightFormat autoround_format(const std::string& module);
+// Qwen's own FP8 files also have shared experts in it, and what drafts.
+SyntheticSource::FormatRule qwen_formats(Release release);
 
 }  // namespace slip

@@ -10,28 +10,10 @@
 namespace slip::qwen3_5 {
 namespace {
 
-// As the FP8 files are: also shared experts, and what drafts.
-WeightFormat fp8_format(const std::string& module) {
-  const bool small = module.ends_with("shared_expert_gate") || module.ends_with("mtp.fc");
-  const bool drafts = module.find("mtp.") != std::string::npos && !module.ends_with("mlp.gate");
-  const bool shared = module.find("shared_expert.") != std::string::npos;
-  const bool large = drafts || shared || autoround_format(module) == WeightFormat::int4_group;
-  return large && !small ? WeightFormat::fp8_block : WeightFormat::bf16;
-}
-
-SyntheticSource::FormatRule formats_of(Release release) {
-  switch (release) {
-    case Release::int4: return autoround_format;
-    case Release::fp8: return fp8_format;
-    case Release::bf16: return [](const std::string&) { return WeightFormat::bf16; };
-  }
-  unreachable("Release");
-}
-
 class Source : public FamilySource {
  public:
   Source(const Config& config, Release release)
-      : config_(config), origin_(formats_of(release)), has_mtp_(config.mtp_layers > 0) {}
+      : config_(config), origin_(qwen_formats(release)), has_mtp_(config.mtp_layers > 0) {}
   Source(const Config& config, Checkpoint checkpoint, Prefixes prefixes);
 
   bool can_draft() const override { return has_mtp_; }
