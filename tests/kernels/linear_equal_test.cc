@@ -179,6 +179,7 @@ TEST_P(LinearEqual, AddAccumulates) {
 
 // Few outputs of so many inputs that a backend may cut them into parts.
 TEST_P(LinearEqual, ManyRowsOfWideInputs) {
+  if (tolerance().invariant_rows >= kMostRows) return;  // they are computed like few
   Rng rng(10);
   for (const WeightInfo& info : {WeightInfo{WeightFormat::int4_group, 136, 1664, 128},
                                  WeightInfo{WeightFormat::int4_group, 33, 1088, 64},
